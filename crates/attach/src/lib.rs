@@ -7,7 +7,6 @@
 #![allow(missing_docs)]
 
 pub mod cgroup;
-mod clock;
 mod error;
 mod event;
 pub mod file;
@@ -22,9 +21,11 @@ mod source;
 pub mod trace_points;
 
 pub use error::{Error, reason};
-pub use event::{Event, FaultKind, What};
-pub use follow::{Follower, Way, mapped_pages};
-pub use inject::{Advice, Advised, Refusal, advise_all, advise_any, madvise, without_injections};
+pub use event::{Event, EventKind, FaultKind, now_ns};
+pub use follow::{FollowMethod, Follower, mapped_pages};
+pub use inject::{
+    InjectionReport, MemoryAdvice, Refusal, advise_all, advise_any, madvise, without_injections,
+};
 pub use mapped_range::{FileId, MappedFile, MappedRange};
-pub use page_out::{Changes, MOST_OPEN, PageOut, settle_lists};
-pub use source::{Source, now_ns};
+pub use page_out::{MAX_OPEN_PAGES, PageOut, PageReclaimer, drain_lru_batches};
+pub use source::EventSource;

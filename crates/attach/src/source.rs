@@ -5,62 +5,62 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::trace_points::{Event as Seen, TracePoints, What};
-use crate::{Error, Follower, MappedRange, Way, event};
+use crate::trace_points::{TraceEvent, TraceEventKind, Tracepoints};
+use crate::{Error, FollowMethod, Follower, MappedRange, event, now_ns};
 
 /// A record is in its ring by so long after its time.
-const DELAY_NS: u64 = 1_000_000;
+const MAX_RECORD_DELAY_NS: u64 = 1_000_000;
 
-const LONGEST_WAIT: Duration = Duration::from_millis(2);
+const MAX_WAIT: Duration = Duration::from_millis(2);
 
 /// Programs map their files when they begin, and one after the other.
-const AWAKE_AFTER_EXEC: Duration = Duration::from_millis(100);
-const AWAKE_AFTER_MAP: Duration = Duration::from_millis(10);
+const SPIN_AFTER_EXEC: Duration = Duration::from_millis(100);
+const SPIN_AFTER_MAP: Duration = Duration::from_millis(10);
 /// Where faults are kept, each is to be looked at soon.
-const AWAKE_AFTER_FAULT: Duration = Duration::from_millis(2);
+const SPIN_AFTER_FAULT: Duration = Duration::from_millis(2);
 
-/// What is told of processes.
-pub struct Source {
-    by: By,
-    /// What was told, and may be later than what is told next.
-    early: Vec<Seen>,
-    /// Mappings, advice, new processes and new programs of [`Source::early`] that nobody has looked
+/// TraceEventKind is told of processes.
+pub struct EventSource {
+    backend: SourceBackend,
+    /// TraceEventKind was told, and may be later than what is told next.
+    pending: Vec<TraceEvent>,
+    /// Mappings, advice, new processes and new programs of [`EventSource::early`] that nobody has looked
     /// at.
-    fresh: Vec<Seen>,
+    unacted: Vec<TraceEvent>,
     /// The process, the thread and the address of each fault that nobody has looked at, where they
     /// are kept.
-    faulted: Option<Vec<(u32, u32, u64)>>,
-    awake_until: Instant,
+    faults: Option<Vec<(u32, u32, u64)>>,
+    spin_until: Instant,
     /// There is another CPU for the program.
-    has_cpus: bool,
+    has_spare_cpu: bool,
 }
 
-enum By {
+enum SourceBackend {
     /// Tracepoints, which root has.
-    Points(TracePoints),
-    Events(Follower),
+    Tracepoints(Tracepoints),
+    Follower(Follower),
 }
 
-impl Source {
+impl EventSource {
     /// Of what this thread starts, by the tracepoints at `root`. They begin where a child switches
     /// them on.
     ///
     /// # Errors
     /// No right to them.
-    pub fn points(root: &Path) -> Result<(Source, Vec<RawFd>), Error> {
-        let points = TracePoints::of_children(root)?;
+    pub fn children_with_tracepoints(root: &Path) -> Result<(EventSource, Vec<RawFd>), Error> {
+        let points = Tracepoints::for_children(root)?;
         let events = points.descriptors();
-        Ok((Source::of(By::Points(points)), events))
+        Ok((EventSource::with_backend(SourceBackend::Tracepoints(points)), events))
     }
 
     /// Of what this thread starts, for everybody.
     ///
     /// # Errors
     /// No right to perf events.
-    pub fn children() -> Result<Source, Error> {
-        Ok(Source::of(By::Events(Follower::of_children_by(Way::PerfEvents)?)))
+    pub fn children() -> Result<EventSource, Error> {
+        Ok(EventSource::with_backend(SourceBackend::Follower(Follower::for_children_with(
+            FollowMethod::PerfEvents,
+        )?)))
     }
 
     /// Of processes that run, by the tracepoints at `root` where they may be used, and why some of
@@ -68,17 +68,22 @@ impl Source {
     ///
     /// # Errors
     /// None of them can be followed.
-    pub fn processes(pids: &[u32], root: Option<&Path>) -> Result<(Source, Option<Error>), Error> {
-        let points = root.and_then(|root| TracePoints::of_processes(root).ok());
+    pub fn processes(
+        pids: &[u32],
+        root: Option<&Path>,
+    ) -> Result<(EventSource, Option<Error>), Error> {
+        let points = root.and_then(|root| Tracepoints::for_processes(root).ok());
         let mut by = match points {
-            Some(points) => By::Points(points),
-            None => By::Events(Follower::of_processes_by(Way::PerfEvents)?),
+            Some(points) => SourceBackend::Tracepoints(points),
+            None => {
+                SourceBackend::Follower(Follower::for_processes_with(FollowMethod::PerfEvents)?)
+            }
         };
         let (mut followed, mut refused) = (0, None);
         for pid in pids {
             let added = match &mut by {
-                By::Points(points) => points.add(*pid),
-                By::Events(follower) => follower.add(*pid),
+                SourceBackend::Tracepoints(points) => points.add(*pid),
+                SourceBackend::Follower(follower) => follower.add(*pid),
             };
             match added {
                 // Of a cgroup, processes may end at any time.
@@ -92,25 +97,32 @@ impl Source {
         {
             return Err(error);
         }
-        Ok((Source::of(by), refused))
+        Ok((EventSource::with_backend(by), refused))
     }
 
-    fn of(by: By) -> Source {
+    fn with_backend(by: SourceBackend) -> EventSource {
         let has_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
         let (early, fresh) = (Vec::new(), Vec::new());
-        Source { by, early, fresh, faulted: None, awake_until: Instant::now(), has_cpus }
+        EventSource {
+            backend: by,
+            pending: early,
+            unacted: fresh,
+            faults: None,
+            spin_until: Instant::now(),
+            has_spare_cpu: has_cpus,
+        }
     }
 
     /// Whether it tells what goes through system calls: reads, advice, and what is taken away.
-    pub fn tells_calls(&self) -> bool {
-        matches!(self.by, By::Points(_))
+    pub fn reports_syscalls(&self) -> bool {
+        matches!(self.backend, SourceBackend::Tracepoints(_))
     }
 
-    /// What this kernel does not tell though it could.
-    pub fn missing(&self) -> &[&'static str] {
-        match &self.by {
-            By::Points(points) => points.missing(),
-            By::Events(_) => &[],
+    /// TraceEventKind this kernel does not tell though it could.
+    pub fn missing_tracepoints(&self) -> &[&'static str] {
+        match &self.backend {
+            SourceBackend::Tracepoints(points) => points.missing_tracepoints(),
+            SourceBackend::Follower(_) => &[],
         }
     }
 
@@ -120,13 +132,13 @@ impl Source {
     /// # Errors
     /// Those of the kernel.
     pub fn wait(&mut self) -> Result<(), Error> {
-        if Instant::now() < self.awake_until {
+        if Instant::now() < self.spin_until {
             std::thread::yield_now();
             return Ok(());
         }
-        match &mut self.by {
-            By::Points(points) => points.wait(LONGEST_WAIT)?,
-            By::Events(follower) => drop(follower.wait(LONGEST_WAIT)?),
+        match &mut self.backend {
+            SourceBackend::Tracepoints(points) => points.wait(MAX_WAIT)?,
+            SourceBackend::Follower(follower) => drop(follower.wait(MAX_WAIT)?),
         }
         Ok(())
     }
@@ -135,63 +147,67 @@ impl Source {
     ///
     /// # Errors
     /// Those of the kernel.
-    pub fn pull(&mut self) -> Result<(), Error> {
-        let first = self.early.len();
-        let early = &mut self.early;
-        match &mut self.by {
-            By::Points(points) => points.read(true, &mut |event| early.push(event)),
-            By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
+    pub fn read_events(&mut self) -> Result<(), Error> {
+        let first = self.pending.len();
+        let early = &mut self.pending;
+        match &mut self.backend {
+            SourceBackend::Tracepoints(points) => {
+                points.read_events(true, &mut |event| early.push(event))
+            }
+            SourceBackend::Follower(follower) => {
+                follower.read_events(&mut |event| early.push(to_trace_event(event)))?
+            }
         }
-        if let Some(faulted) = &mut self.faulted {
-            faulted.extend(self.early[first..].iter().filter_map(|seen| match seen.what {
-                What::Fault { address, .. } => Some((seen.pid, seen.tid, address)),
+        if let Some(faulted) = &mut self.faults {
+            faulted.extend(self.pending[first..].iter().filter_map(|seen| match seen.kind {
+                TraceEventKind::Fault { address, .. } => Some((seen.pid, seen.tid, address)),
                 _ => None,
             }));
         }
-        let is_fresh = |seen: &&Seen| {
+        let is_fresh = |seen: &&TraceEvent| {
             matches!(
-                seen.what,
-                What::Map(_)
-                    | What::Exec
-                    | What::Begin { .. }
-                    | What::Advise { .. }
-                    | What::AdviseFile { .. }
-                    | What::ReadAhead { .. }
+                seen.kind,
+                TraceEventKind::Map(_)
+                    | TraceEventKind::Exec
+                    | TraceEventKind::Fork { .. }
+                    | TraceEventKind::MadviseCall { .. }
+                    | TraceEventKind::FadviseCall { .. }
+                    | TraceEventKind::ReadaheadCall { .. }
             )
         };
-        self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
-        let awake = self.early[first..].iter().filter_map(|seen| match seen.what {
-            What::Exec => Some(AWAKE_AFTER_EXEC),
-            What::Map(_) => Some(AWAKE_AFTER_MAP),
-            What::Fault { .. } if self.faulted.is_some() => Some(AWAKE_AFTER_FAULT),
+        self.unacted.extend(self.pending[first..].iter().filter(is_fresh).cloned());
+        let awake = self.pending[first..].iter().filter_map(|seen| match seen.kind {
+            TraceEventKind::Exec => Some(SPIN_AFTER_EXEC),
+            TraceEventKind::Map(_) => Some(SPIN_AFTER_MAP),
+            TraceEventKind::Fault { .. } if self.faults.is_some() => Some(SPIN_AFTER_FAULT),
             _ => None,
         });
-        if let Some(longest) = awake.max().filter(|_| self.has_cpus) {
-            self.awake_until = self.awake_until.max(Instant::now() + longest);
+        if let Some(longest) = awake.max().filter(|_| self.has_spare_cpu) {
+            self.spin_until = self.spin_until.max(Instant::now() + longest);
         }
         Ok(())
     }
 
     /// The mappings, the advice, the new processes and the new programs that were told since this
     /// was asked last, in no order.
-    pub fn fresh(&mut self) -> Vec<Seen> {
-        std::mem::take(&mut self.fresh)
+    pub fn take_new_events(&mut self) -> Vec<TraceEvent> {
+        std::mem::take(&mut self.unacted)
     }
 
-    /// Keeps faults for [`Source::faulted`].
-    pub fn keep_faults(&mut self) {
-        self.faulted = Some(Vec::new());
+    /// Keeps faults for [`EventSource::faulted`].
+    pub fn collect_faults(&mut self) {
+        self.faults = Some(Vec::new());
     }
 
     /// The process, the thread and the address of each fault that was told since this was asked
     /// last.
-    pub fn faulted(&mut self) -> Vec<(u32, u32, u64)> {
-        self.faulted.as_mut().map(std::mem::take).unwrap_or_default()
+    pub fn take_faults(&mut self) -> Vec<(u32, u32, u64)> {
+        self.faults.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The pages of a range on which faults are told that came in this time, and are not taken yet:
     /// addresses, divided by the page size.
-    pub fn faults(
+    pub fn faulted_pages(
         &self,
         pid: u32,
         range: &MappedRange,
@@ -199,8 +215,8 @@ impl Source {
         until_ns: u64,
     ) -> HashSet<u64> {
         let page_bytes = rustix::param::page_size() as u64;
-        let page = |seen: &Seen| match seen.what {
-            What::Fault { address, .. } => {
+        let page = |seen: &TraceEvent| match seen.kind {
+            TraceEventKind::Fault { address, .. } => {
                 let is_in = seen.pid == pid
                     && range.contains(address)
                     && (from_ns..until_ns).contains(&seen.at_ns);
@@ -208,37 +224,33 @@ impl Source {
             }
             _ => None,
         };
-        self.early.iter().filter_map(page).collect()
+        self.pending.iter().filter_map(page).collect()
     }
 
-    /// What was told, in order of time. What is less than a millisecond old comes the next time, or
+    /// TraceEventKind was told, in order of time. TraceEventKind is less than a millisecond old comes the next time, or
     /// now where it `is_over`.
-    pub fn take(&mut self, is_over: bool) -> Vec<Seen> {
-        self.early.sort_by_key(|seen| seen.at_ns);
-        let until_ns = now_ns().saturating_sub(DELAY_NS);
+    pub fn take_events(&mut self, is_over: bool) -> Vec<TraceEvent> {
+        self.pending.sort_by_key(|seen| seen.at_ns);
+        let until_ns = now_ns().saturating_sub(MAX_RECORD_DELAY_NS);
         let count = if is_over {
-            self.early.len()
+            self.pending.len()
         } else {
-            self.early.partition_point(|seen| seen.at_ns < until_ns)
+            self.pending.partition_point(|seen| seen.at_ns < until_ns)
         };
-        self.early.drain(..count).collect()
+        self.pending.drain(..count).collect()
     }
 }
 
-/// Now by the clock of what is told.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
-
-fn seen(event: event::Event) -> Seen {
-    let what = match event.what {
-        event::What::Map(range) => What::Map(range),
-        event::What::Fault { address, .. } => What::Fault { address, is_write: false },
-        event::What::Begin { parent } => What::Begin { parent },
-        event::What::Exec => What::Exec,
-        event::What::End => What::End,
-        event::What::Lost { records } => What::Lost { records },
+fn to_trace_event(event: event::Event) -> TraceEvent {
+    let what = match event.kind {
+        event::EventKind::Map(range) => TraceEventKind::Map(range),
+        event::EventKind::Fault { address, .. } => {
+            TraceEventKind::Fault { address, is_write: false }
+        }
+        event::EventKind::Fork { parent } => TraceEventKind::Fork { parent },
+        event::EventKind::Exec => TraceEventKind::Exec,
+        event::EventKind::Exit => TraceEventKind::Exit,
+        event::EventKind::Lost { records } => TraceEventKind::Lost { records },
     };
-    Seen { at_ns: event.at_ns, pid: event.pid, tid: event.tid, what }
+    TraceEvent { at_ns: event.at_ns, pid: event.pid, tid: event.tid, kind: what }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-pub use filemap_attach::program::{Program, exec, find, gain, parent};
+pub use filemap_attach::program::{Program, exec, find, parent, privilege_gain};
 
 /// The names of the commands that run a program.
 const COMMANDS: [&str; 2] = ["govern", "record"];

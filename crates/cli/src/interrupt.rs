@@ -129,7 +129,7 @@ fn end(signal: i32) -> ! {
     if let Some(message) = exit_message().take() {
         say(message);
     }
-    filemap_govern::abandon();
+    filemap_govern::remove_output_directory();
     output::abandon();
     std::process::exit(SIGNAL_EXIT_BASE + signal)
 }

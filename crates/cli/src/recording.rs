@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_kernel::storage::Storage;
-use filemap_recording::convert::{self, Conversion, Existing};
+use filemap_recording::convert::{self, Conversion, ExistingFile};
 use filemap_recording::{MAGIC, Reader};
 
 use crate::error::Error;
@@ -34,12 +34,12 @@ pub fn open(path: &str) -> Result<Reader<BufReader<File>>, Error> {
 /// # Errors
 /// When it cannot be read, or has no access to a file.
 pub fn job(path: &str) -> Result<Conversion, Error> {
-    Ok(convert::program(&mut open(path)?, &existing)?)
+    Ok(convert::convert(&mut open(path)?, &existing)?)
 }
 
 /// The file at `path`, if it can be read, is not empty, and lies where its pages can be dropped and
 /// counted.
-pub fn existing(path: &Path) -> Option<Existing> {
+pub fn existing(path: &Path) -> Option<ExistingFile> {
     // Opening a device can do something by itself.
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -48,5 +48,5 @@ pub fn existing(path: &Path) -> Option<Existing> {
     let data = file.metadata().ok()?;
     let is_suited = Storage::find(path).is_ok_and(|place| place.unsuitable_reason().is_none());
     let identity = (data.dev(), data.ino());
-    (size_bytes > 0 && is_suited).then_some(Existing { size_bytes, identity })
+    (size_bytes > 0 && is_suited).then_some(ExistingFile { size_bytes, identity })
 }

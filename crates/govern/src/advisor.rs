@@ -11,91 +11,95 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, KeptAdvice, Readahead, advised_maps_before};
-use filemap_attach::{Advice, Advised, Error, MappedRange, Refusal, advise_any, madvise};
+use filemap_attach::process::{self, ReadaheadMode, VmaAdvice, maps_with_advice_before};
+use filemap_attach::{
+    Error, InjectionReport, MappedRange, MemoryAdvice, Refusal, advise_any, madvise,
+};
 use filemap_policy::Pages;
 
 use crate::costs;
 use crate::file::OpenFile;
-use crate::journal::{Journal, start_ticks};
+use crate::journal::{AdviceJournal, start_ticks};
 use crate::process::page_bytes;
-use crate::range::Range;
-use crate::release::{Left, restore};
-use crate::request::{Answer, Given, Leave, Take, Task, Took};
+use crate::range::GovernedRange;
+use crate::release::{UnrestoredMapping, restore};
+use crate::request::{
+    AdviceOrigin, AdvisorReply, AdvisorTask, ReleaseMapping, TakeMapping, TakeResult,
+};
 
 /// Tasks of one thread that wait at most.
-const MOST_WAITING: usize = 2048;
+const MAX_QUEUED: usize = 2048;
 
 /// Threads. Each can wait for a process of its own.
 const THREADS: usize = 4;
 
 /// After so many tries by the thread that has just run, any other is tried too.
-const TRIES_OF_ONE: u32 = 3;
+const MAX_TRIES_BY_ONE: u32 = 3;
 
 /// A page that took long to read is followed by others, so often and at such intervals.
-const MOST_LOOKS: usize = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+const MAX_SAMPLES: usize = 4;
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a process is left alone after none of its threads could be held.
-const PAUSE: Duration = Duration::from_millis(500);
+const UNHELD_BACKOFF: Duration = Duration::from_millis(500);
 
 /// The threads that do what may take its time.
 #[derive(Debug)]
-pub struct Advisor {
-    tasks: Vec<SyncSender<Task>>,
-    answers: Receiver<Answer>,
-    shared: Arc<Shared>,
+pub struct AdvisorPool {
+    tasks: Vec<SyncSender<AdvisorTask>>,
+    answers: Receiver<AdvisorReply>,
+    shared: Arc<AdvisorShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// What the threads have in common.
 #[derive(Debug)]
-struct Shared {
-    only_observes: bool,
-    takes_no_more: AtomicBool,
-    journal: Mutex<Option<Journal>>,
+struct AdvisorShared {
+    observe_only: bool,
+    is_stopping: AtomicBool,
+    journal: Mutex<Option<AdviceJournal>>,
     /// Devices of which pages were read to see how long that takes.
     sampled: Mutex<HashSet<(u32, u32)>>,
 }
 
-impl Advisor {
+impl AdvisorPool {
     /// Starts the threads. With `only_observes` they advise nothing. What they have advised is kept
     /// in `directory`, if there is one.
-    pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<Advisor> {
+    pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<AdvisorPool> {
         let journal = match directory.filter(|_| !only_observes) {
-            Some(directory) => Some(Journal::create(&directory)?),
+            Some(directory) => Some(AdviceJournal::create(&directory)?),
             None => None,
         };
-        let shared = Arc::new(Shared {
-            only_observes,
-            takes_no_more: AtomicBool::new(false),
+        let shared = Arc::new(AdvisorShared {
+            observe_only: only_observes,
+            is_stopping: AtomicBool::new(false),
             journal: Mutex::new(journal),
             sampled: Mutex::default(),
         });
         let (answer, answers) = channel();
         let (mut tasks, mut threads) = (Vec::new(), Vec::new());
         for _ in 0..THREADS {
-            let (sender, todo) = sync_channel(MOST_WAITING);
-            let work = Work {
+            let (sender, todo) = sync_channel(MAX_QUEUED);
+            let work = AdvisorThread {
                 unheld: HashMap::new(),
                 answer: answer.clone(),
                 shared: Arc::clone(&shared),
-                seen: None,
+                snapshot: None,
             };
             let builder = thread::Builder::new().name("advisor".to_string());
-            threads.push(builder.spawn(move || work.until_end(&todo))?);
+            threads.push(builder.spawn(move || work.run(&todo))?);
             tasks.push(sender);
         }
-        Ok(Advisor { tasks, answers, shared, threads })
+        Ok(AdvisorPool { tasks, answers, shared, threads })
     }
 
     /// No mapping is taken any more: those that wait are answered at once.
-    pub fn take_no_more(&self) {
-        self.shared.takes_no_more.store(true, Ordering::Relaxed);
+    pub fn stop_taking(&self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
     }
 
     /// Adds a task. Returns it where too many wait.
-    pub fn ask(&self, task: Task) -> Option<Task> {
+    pub fn submit(&self, task: AdvisorTask) -> Option<AdvisorTask> {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
         match self.tasks[task.pid() as usize % THREADS].try_send(task) {
             Ok(()) => None,
@@ -104,22 +108,22 @@ impl Advisor {
     }
 
     /// What came of a task, if something did since.
-    pub fn answer(&self) -> Option<Answer> {
+    pub fn next_reply(&self) -> Option<AdvisorReply> {
         self.answers.try_recv().ok()
     }
 
     /// Only the processes `pids` are there yet. Nobody waits for that: it is said again and again.
-    pub fn keep(&self, pids: &HashSet<u32>) {
+    pub fn retain_processes(&self, pids: &HashSet<u32>) {
         if let Ok(mut journal) = self.shared.journal.try_lock()
             && let Some(journal) = &mut *journal
         {
-            journal.keep(|pid| pids.contains(&pid));
+            journal.retain_processes(|pid| pids.contains(&pid));
         }
     }
 
     /// Ends the threads when they have done what waits, and restores the advice of `ranges`.
     /// Returns what could not be restored.
-    pub fn end(self, ranges: Vec<(u32, MappedRange)>) -> Vec<Left> {
+    pub fn end(self, ranges: Vec<(u32, MappedRange)>) -> Vec<UnrestoredMapping> {
         drop(self.tasks);
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         let alive = ranges.into_iter().filter(|(pid, _)| start_ticks(*pid).is_some());
@@ -127,14 +131,14 @@ impl Advisor {
         if let Some(journal) = self.shared.journal().take() {
             let kept: Vec<_> = left.iter().map(|own| (own.pid, own.range.clone())).collect();
             // What is there too much is removed by the next command.
-            let _ = journal.end(&kept);
+            let _ = journal.finish(&kept);
         }
         left
     }
 }
 
-impl Shared {
-    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+impl AdvisorShared {
+    fn journal(&self) -> MutexGuard<'_, Option<AdviceJournal>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,14 +147,14 @@ impl Shared {
     }
 
     /// Notes a mapping that is advised, or is about to be.
-    fn note(&self, pid: u32, range: &MappedRange) {
+    fn add_to_journal(&self, pid: u32, range: &MappedRange) {
         if let Some(journal) = &mut *self.journal() {
             // What cannot be noted is restored all the same, unless this process is killed.
             let _ = journal.add(pid, range);
         }
     }
 
-    fn forget(&self, pid: u32, range: &MappedRange) {
+    fn remove_from_journal(&self, pid: u32, range: &MappedRange) {
         if let Some(journal) = &mut *self.journal() {
             journal.remove(pid, range);
         }
@@ -158,95 +162,96 @@ impl Shared {
 }
 
 /// One of the threads.
-struct Work {
+struct AdvisorThread {
     /// Processes of which no thread can be held, until when they are left alone.
     unheld: HashMap<u32, Instant>,
-    answer: Sender<Answer>,
-    shared: Arc<Shared>,
-    seen: Option<SeenAdvice>,
+    answer: Sender<AdvisorReply>,
+    shared: Arc<AdvisorShared>,
+    snapshot: Option<AdviceSnapshot>,
 }
 
 /// What the mappings of a process were advised when they were read last.
-struct SeenAdvice {
+struct AdviceSnapshot {
     pid: u32,
     read_at: Instant,
     until: Instant,
-    maps: Vec<(MappedRange, KeptAdvice)>,
+    maps: Vec<(MappedRange, VmaAdvice)>,
 }
 
 /// A process that maps several files does so within this time.
-const MAPS_MANY_WITHIN: Duration = Duration::from_millis(200);
+const SNAPSHOT_REUSE_TIME: Duration = Duration::from_millis(200);
 
-impl Work {
-    fn until_end(mut self, todo: &Receiver<Task>) {
+impl AdvisorThread {
+    fn run(mut self, todo: &Receiver<AdvisorTask>) {
         while let Ok(task) = todo.recv() {
             match task {
-                Task::Take(take) => {
-                    let took = self.take(&take);
-                    let _ = self.answer.send(Answer::Took { id: take.id, pid: take.pid, took });
+                AdvisorTask::Take(take) => {
+                    let took = self.take_mapping(&take);
+                    let _ =
+                        self.answer.send(AdvisorReply::Took { id: take.id, pid: take.pid, took });
                 }
-                Task::Leave(leave) => {
-                    let stopped_ns = self.leave(&leave);
-                    let _ = self.answer.send(Answer::Left { leave, stopped_ns });
+                AdvisorTask::Leave(leave) => {
+                    let stopped_ns = self.release_mapping(&leave);
+                    let _ = self.answer.send(AdvisorReply::Released { leave, stopped_ns });
                 }
-                Task::PutBack { pid, range } => drop(restore(vec![(pid, range)])),
-                Task::Inherited { pid, ranges } => {
-                    ranges.iter().for_each(|range| self.shared.note(pid, range));
+                AdvisorTask::Restore { pid, range } => drop(restore(vec![(pid, range)])),
+                AdvisorTask::NoteInherited { pid, ranges } => {
+                    ranges.iter().for_each(|range| self.shared.add_to_journal(pid, range));
                 }
-                Task::Maps { pid, before } => self.maps(pid, before),
+                AdvisorTask::ReadMaps { pid, before } => self.read_maps(pid, before),
             }
         }
     }
 
-    fn take(&mut self, take: &Take) -> Took {
-        let Take { pid, ref range, .. } = *take;
-        if self.shared.takes_no_more.load(Ordering::Relaxed) {
-            return Took::Gone;
+    fn take_mapping(&mut self, take: &TakeMapping) -> TakeResult {
+        let TakeMapping { pid, ref range, .. } = *take;
+        if self.shared.is_stopping.load(Ordering::Relaxed) {
+            return TakeResult::Gone;
         }
         let file = match filemap_attach::file::open(pid, range) {
             Ok(file) => file,
-            Err(Error::Gone { .. }) => return Took::Gone,
-            Err(_) if !process::is_mapped(pid, range) => return Took::Gone,
-            Err(error) => return Took::LeftAlone(error.to_string()),
+            Err(Error::Gone { .. }) => return TakeResult::Gone,
+            Err(_) if !process::is_mapped(pid, range) => return TakeResult::Gone,
+            Err(error) => return TakeResult::Ignored(error.to_string()),
         };
         let file = match OpenFile::new(file, page_bytes()) {
             Ok(file) => Arc::new(file),
-            Err(reason) => return Took::LeftAlone(reason.to_string()),
+            Err(reason) => return TakeResult::Ignored(reason.to_string()),
         };
         let Ok(pages) = file.pages(page_bytes()) else {
-            return Took::LeftAlone("its file cannot be looked at".to_string());
+            return TakeResult::Ignored("its file cannot be looked at".to_string());
         };
         let given = match self.advise(take) {
             Ok(given) => given,
             Err(took) => return took,
         };
-        self.sample(&file, range, pages);
-        Took::Governed { file, pages, given }
+        self.sample_read_time(&file, range, pages);
+        TakeResult::Governed { file, pages, given }
     }
 
     /// Has it looked at how long it takes to read a page of `range`, where no page of its device
     /// was read for that yet. It may come after much that the program reads, so nobody waits for
     /// it, not even in the end.
-    fn sample(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
+    fn sample_read_time(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor));
-        let Some(device) = device.filter(|_| !self.shared.only_observes) else { return };
+        let Some(device) = device.filter(|_| !self.shared.observe_only) else { return };
         if !self.shared.sampled().insert(device) {
             return;
         }
-        let mapped = Range::new(range.clone(), 0).pages(page_bytes());
+        let mapped = GovernedRange::new(range.clone(), 0).pages(page_bytes());
         let (file, answer, shared) =
             (Arc::clone(file), self.answer.clone(), Arc::clone(&self.shared));
         let sample = move || {
             let inside = Pages { end: mapped.end.min(pages), ..mapped };
             let mut is_known = false;
-            for _ in 0..MOST_LOOKS {
+            for _ in 0..MAX_SAMPLES {
                 let Some(took_ns) = file.read_page_ns(inside, page_bytes()) else { break };
-                is_known = answer.send(Answer::Sampled { took_ns }).is_ok();
-                if !is_known || took_ns <= costs::USUAL.fault_ns * 2 {
+                is_known = answer.send(AdvisorReply::PageReadTime { took_ns }).is_ok();
+                if !is_known || took_ns <= costs::DEFAULT_COSTS.fault_ns * 2 {
                     break;
                 }
                 // It may have come after what the program or others have read. The least counts.
-                thread::sleep(BETWEEN_LOOKS);
+                thread::sleep(SAMPLE_INTERVAL);
             }
             if !is_known {
                 // All of it was cached. Another file may say more.
@@ -259,49 +264,53 @@ impl Work {
     }
 
     /// Advises a mapping RANDOM, if that is not its advice already.
-    fn advise(&mut self, take: &Take) -> Result<Given, Took> {
-        let Take { pid, ref range, may_be_inherited, .. } = *take;
-        let whole = Range::new(range.clone(), 0);
-        let kept = self.kept(pid, &whole);
+    fn advise(&mut self, take: &TakeMapping) -> Result<AdviceOrigin, TakeResult> {
+        let TakeMapping { pid, ref range, may_be_inherited, .. } = *take;
+        let whole = GovernedRange::new(range.clone(), 0);
+        let kept = self.vma_advice(pid, &whole);
         if kept.is_empty() {
-            return Err(Took::Gone);
+            return Err(TakeResult::Gone);
         }
-        let has_word = kept
-            .iter()
-            .any(|kept| kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true));
+        let has_word = kept.iter().any(|kept| {
+            kept.readahead == ReadaheadMode::Sequential || kept.huge_pages == Some(true)
+        });
         if has_word {
-            return Err(Took::LeftAlone("the program advises it itself".to_string()));
+            return Err(TakeResult::Ignored("the program advises it itself".to_string()));
         }
-        if kept.iter().all(|kept| kept.readahead == Readahead::Random) {
+        if kept.iter().all(|kept| kept.readahead == ReadaheadMode::Random) {
             if may_be_inherited {
-                self.shared.note(pid, range);
+                self.shared.add_to_journal(pid, range);
             }
-            return Ok(if may_be_inherited { Given::Inherited } else { Given::Own });
+            return Ok(if may_be_inherited {
+                AdviceOrigin::Inherited
+            } else {
+                AdviceOrigin::Program
+            });
         }
-        if self.shared.only_observes {
-            return Ok(Given::Nothing);
+        if self.shared.observe_only {
+            return Ok(AdviceOrigin::ObserveOnly);
         }
-        if take.is_left_to_kernel {
-            return Ok(Given::Left);
+        if take.prefers_kernel {
+            return Ok(AdviceOrigin::Left);
         }
         let now = Instant::now();
         self.unheld.retain(|_, until| now < *until);
         if self.unheld.contains_key(&pid) && !take.has_faulted {
-            return Err(Took::Later("its threads are in system calls".to_string()));
+            return Err(TakeResult::Retry("its threads are in system calls".to_string()));
         }
-        self.shared.note(pid, range);
-        match inject(take) {
-            Ok(stopped_ns) => Ok(Given::Advised { stopped_ns }),
+        self.shared.add_to_journal(pid, range);
+        match advise_random(take) {
+            Ok(stopped_ns) => Ok(AdviceOrigin::Governor { stopped_ns }),
             Err(refusal) => {
-                self.shared.forget(pid, range);
+                self.shared.remove_from_journal(pid, range);
                 Err(match refusal {
-                    Refusal::Changed { .. } | Refusal::Gone { .. } => Took::Gone,
-                    refusal if refusal.is_lasting() => Took::Refused(refusal.to_string()),
+                    Refusal::Changed { .. } | Refusal::Gone { .. } => TakeResult::Gone,
+                    refusal if refusal.is_lasting() => TakeResult::Refused(refusal.to_string()),
                     refusal => {
-                        if take.tries > TRIES_OF_ONE && !take.has_faulted {
-                            self.unheld.insert(pid, Instant::now() + PAUSE);
+                        if take.tries > MAX_TRIES_BY_ONE && !take.has_faulted {
+                            self.unheld.insert(pid, Instant::now() + UNHELD_BACKOFF);
                         }
-                        Took::Later(refusal.to_string())
+                        TakeResult::Retry(refusal.to_string())
                     }
                 })
             }
@@ -310,66 +319,67 @@ impl Work {
 
     /// Restores the advice of a mapping. Returns how long a thread was stopped, or nothing where
     /// that is not possible now.
-    fn leave(&mut self, leave: &Leave) -> Option<u64> {
-        let Leave { pid, tid, ref range, .. } = *leave;
-        let stopped_ns = stopped_ns(madvise(pid, tid, range, Advice::Normal)).ok()?;
-        self.shared.forget(pid, range);
+    fn release_mapping(&mut self, leave: &ReleaseMapping) -> Option<u64> {
+        let ReleaseMapping { pid, tid, ref range, .. } = *leave;
+        let stopped_ns = stopped_ns(madvise(pid, tid, range, MemoryAdvice::Normal)).ok()?;
+        self.shared.remove_from_journal(pid, range);
         Some(stopped_ns)
     }
 
     /// What the mappings in a range are advised. For a process with many large mappings that takes
     /// long to read: what was read serves for as long again, if it has the range.
-    fn kept(&mut self, pid: u32, range: &Range) -> Vec<KeptAdvice> {
-        let of_range = |seen: &SeenAdvice| -> Vec<KeptAdvice> {
+    fn vma_advice(&mut self, pid: u32, range: &GovernedRange) -> Vec<VmaAdvice> {
+        let of_range = |seen: &AdviceSnapshot| -> Vec<VmaAdvice> {
             let overlapping = seen.maps.iter().filter(|(of, _)| range.overlap(of).is_some());
             overlapping.map(|(_, kept)| *kept).collect()
         };
         let begin = Instant::now();
-        let fresh = self.seen.as_ref().filter(|seen| seen.pid == pid && begin < seen.until);
+        let fresh = self.snapshot.as_ref().filter(|seen| seen.pid == pid && begin < seen.until);
         let kept = fresh.map(of_range).unwrap_or_default();
         if !kept.is_empty() {
             return kept;
         }
         // One mapping needs no more than what is before its end; of many, all serves the others.
-        let is_recent = |seen: &SeenAdvice| seen.read_at + MAPS_MANY_WITHIN > begin;
-        let has_many = self.seen.as_ref().is_some_and(|seen| seen.pid == pid && is_recent(seen));
+        let is_recent = |seen: &AdviceSnapshot| seen.read_at + SNAPSHOT_REUSE_TIME > begin;
+        let has_many =
+            self.snapshot.as_ref().is_some_and(|seen| seen.pid == pid && is_recent(seen));
         let end = if has_many { u64::MAX } else { range.mapped.end() };
-        let maps = advised_maps_before(pid, end).unwrap_or_default();
+        let maps = maps_with_advice_before(pid, end).unwrap_or_default();
         let until = Instant::now() + begin.elapsed();
-        let seen = SeenAdvice { pid, read_at: begin, until, maps };
+        let seen = AdviceSnapshot { pid, read_at: begin, until, maps };
         let kept = of_range(&seen);
-        self.seen = Some(seen);
+        self.snapshot = Some(seen);
         kept
     }
 
-    fn maps(&self, pid: u32, before: u64) {
+    fn read_maps(&self, pid: u32, before: u64) {
         let start = Instant::now();
         let Ok(maps) = process::maps(pid) else {
-            let _ = self.answer.send(Answer::NoMaps { pid });
+            let _ = self.answer.send(AdvisorReply::NoMaps { pid });
             return;
         };
-        let maps = joined(maps.into_iter().filter(|range| range.file.is_some()));
+        let maps = join_adjacent(maps.into_iter().filter(|range| range.file.is_some()));
         let elapsed_ns = start.elapsed().as_nanos() as u64;
-        let _ = self.answer.send(Answer::Maps { pid, before, maps, elapsed_ns });
+        let _ = self.answer.send(AdvisorReply::Maps { pid, before, maps, elapsed_ns });
     }
 }
 
 /// Advises a mapping RANDOM. Returns how long a thread was stopped.
-fn inject(take: &Take) -> Result<u64, Refusal> {
-    let Take { pid, tid, ref range, tries, has_faulted, .. } = *take;
-    let advised = if has_faulted || tries <= TRIES_OF_ONE {
-        madvise(pid, tid, range, Advice::Random)
+fn advise_random(take: &TakeMapping) -> Result<u64, Refusal> {
+    let TakeMapping { pid, tid, ref range, tries, has_faulted, .. } = *take;
+    let advised = if has_faulted || tries <= MAX_TRIES_BY_ONE {
+        madvise(pid, tid, range, MemoryAdvice::Random)
     } else {
-        advise_any(pid, tid, range, Advice::Random)
+        advise_any(pid, tid, range, MemoryAdvice::Random)
     };
     stopped_ns(match advised {
-        Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, Advice::Random),
+        Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, MemoryAdvice::Random),
         advised => advised,
     })
 }
 
 /// How long a thread was stopped that has advised something, or was given up on while it did.
-fn stopped_ns(advised: Result<Advised, Refusal>) -> Result<u64, Refusal> {
+fn stopped_ns(advised: Result<InjectionReport, Refusal>) -> Result<u64, Refusal> {
     match advised {
         Ok(advised) => Ok(advised.stopped_ns),
         Err(Refusal::Unfinished { milliseconds, .. }) => Ok(milliseconds * 1_000_000),
@@ -378,7 +388,7 @@ fn stopped_ns(advised: Result<Advised, Refusal>) -> Result<u64, Refusal> {
 }
 
 /// `maps` with those joined that are one mapping but for their advice.
-fn joined(maps: impl Iterator<Item = MappedRange>) -> Vec<MappedRange> {
+fn join_adjacent(maps: impl Iterator<Item = MappedRange>) -> Vec<MappedRange> {
     let mut all: Vec<MappedRange> = Vec::new();
     for range in maps {
         let id = |range: &MappedRange| range.file.as_ref().map(|file| file.id);
@@ -409,6 +419,6 @@ mod tests {
         let mut other = mapped(0x4000, 0x1000, 1);
         other.offset_bytes = 0x9000;
         let maps = [mapped(0x1000, 0x2000, 1), behind, other.clone()];
-        assert_eq!(joined(maps.into_iter()), [mapped(0x1000, 0x3000, 1), other]);
+        assert_eq!(join_adjacent(maps.into_iter()), [mapped(0x1000, 0x3000, 1), other]);
     }
 }

@@ -10,51 +10,51 @@ use crate::journal::start_ticks;
 use crate::run_directory::run_directory;
 
 /// How the names of such directories begin.
-const COLLECTING: &str = "collecting-";
+const NAME_PREFIX: &str = "collecting-";
 
 /// The directory that there is, for a process that ends without dropping anything.
-static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
+static CURRENT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// A directory of this process' own. It is removed with its owner, or by the next command where
 /// that is killed.
-pub struct Collecting {
+pub struct OutputDirectory {
     directory: PathBuf,
 }
 
-impl Collecting {
+impl OutputDirectory {
     /// A new directory.
     ///
     /// # Errors
     /// When there is no place for it.
-    pub fn begin() -> Result<Collecting, Error> {
+    pub fn create() -> Result<OutputDirectory, Error> {
         let own = std::process::id();
-        let place = run_directory().ok_or(Error::NoPlace)?;
-        let path = place.join(name(own, start_ticks(own).unwrap_or(0)));
+        let place = run_directory().ok_or(Error::NoRunDirectory)?;
+        let path = place.join(directory_name(own, start_ticks(own).unwrap_or(0)));
         // Held, so that a signal finds either both or none.
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .map_err(|cause| Error::NoDirectory { place, cause })?;
+            .map_err(|cause| Error::CreateDirectory { parent: place, cause })?;
         *made = Some(path.clone());
-        Ok(Collecting { directory: path })
+        Ok(OutputDirectory { directory: path })
     }
 
     /// Where it is.
-    pub fn directory(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.directory
     }
 }
 
-impl Drop for Collecting {
+impl Drop for OutputDirectory {
     fn drop(&mut self) {
-        abandon();
+        remove_output_directory();
     }
 }
 
 /// Removes the directory, for a process that is about to exit without dropping anything.
-pub fn abandon() {
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn remove_output_directory() {
+    let mut made = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = made.take() {
         // A process that goes on may make a file meanwhile.
         let _ = (0..10).any(|_| fs::remove_dir_all(&path).is_ok());
@@ -62,12 +62,12 @@ pub fn abandon() {
 }
 
 /// Removes from `directory` what commands have left that are gone.
-pub fn sweep(directory: &Path) {
+pub fn remove_stale_directories(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let owner =
-            name.to_str().and_then(|name| name.strip_prefix(COLLECTING)).and_then(|owner| {
+            name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX)).and_then(|owner| {
                 let (pid, ticks) = owner.split_once('-')?;
                 Some((pid.parse().ok()?, ticks.parse().ok()?))
             });
@@ -78,8 +78,8 @@ pub fn sweep(directory: &Path) {
 }
 
 /// The name of the directory of the process `pid`, which was started at `ticks`.
-fn name(pid: u32, ticks: u64) -> String {
-    format!("{COLLECTING}{pid}-{ticks}")
+fn directory_name(pid: u32, ticks: u64) -> String {
+    format!("{NAME_PREFIX}{pid}-{ticks}")
 }
 
 #[cfg(test)]
@@ -95,15 +95,15 @@ mod tests {
         fs::write(at("note".to_string()), "").unwrap();
         // No process has the last number.
         for (pid, ticks) in [(own, ticks), (own, ticks + 1), (u32::MAX, 1)] {
-            let directory = at(name(pid, ticks));
+            let directory = at(directory_name(pid, ticks));
             fs::create_dir(&directory).unwrap();
             fs::write(directory.join("given"), "").unwrap();
         }
-        sweep(scratch.path());
+        remove_stale_directories(scratch.path());
         let left = fs::read_dir(scratch.path()).unwrap();
         let mut left: Vec<_> =
             left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();
-        assert_eq!(left, [name(own, ticks), "note".to_string()]);
+        assert_eq!(left, [directory_name(own, ticks), "note".to_string()]);
     }
 }

@@ -10,31 +10,31 @@ use filemap_policy::{Bounds, Pages, State, Touch, Window};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::asked::Asked;
-use crate::costs::Cost;
+use crate::asked::RequestedPages;
+use crate::costs::CostEstimator;
 
 /// The `f_type` of statfs(2) of tmpfs, ramfs and hugetlbfs (`linux/magic.h`): nothing is read ahead
 /// there.
-const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+const MEMORY_FILESYSTEMS: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
 /// The same of NFS, SMB and FUSE, whose readers wait for others: CIFS has two.
-const OF_SERVERS: [i64; 5] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x6573_5546];
+const NETWORK_FILESYSTEMS: [i64; 5] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x6573_5546];
 
 /// The most bytes that are asked for with one call.
-const MOST_CALL_BYTES: u64 = 512 << 10;
+const MAX_CALL_BYTES: u64 = 512 << 10;
 
 /// The same for what the program may do later: what it waits for meanwhile comes after one or two
 /// such calls.
-const MOST_CALL_BYTES_FOR_LATER: u64 = 256 << 10;
+const MAX_SPECULATIVE_CALL_BYTES: u64 = 256 << 10;
 
 /// Places of a file that are looked at to see how long it takes to read a page, how far they are
 /// apart, and how many pages are read there.
-const SAMPLED_PLACES: u64 = 16;
-const FRACTIONS: u64 = SAMPLED_PLACES + 1;
-const MOST_SAMPLES: usize = 4;
+const SAMPLE_POSITIONS: u64 = 16;
+const FRACTIONS: u64 = SAMPLE_POSITIONS + 1;
+const MAX_SAMPLES: usize = 4;
 
 /// What the kernel reads at least for a call, where the device does not say.
-const LEAST_CALL_BYTES: u64 = 128 << 10;
+const MIN_CALL_BYTES: u64 = 128 << 10;
 
 /// A file that is open here, by a descriptor of this process' own.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct OpenFile {
     /// The most pages that the kernel reads for one call.
     pub call_pages: u64,
     /// The most pages that are asked for with one call for what the program may do later.
-    pub call_pages_for_later: u64,
+    pub speculative_call_pages: u64,
 }
 
 impl OpenFile {
@@ -57,10 +57,10 @@ impl OpenFile {
             return Err("it is no regular file");
         }
         let kind = fstatfs(&file).map_err(|_| "its filesystem is not known")?.f_type;
-        if IN_MEMORY.contains(&kind) {
+        if MEMORY_FILESYSTEMS.contains(&kind) {
             return Err("its file is in memory only");
         }
-        if OF_SERVERS.contains(&kind) {
+        if NETWORK_FILESYSTEMS.contains(&kind) {
             return Err("its file is a server's");
         }
         // What is read through this descriptor is asked for, page by page.
@@ -72,14 +72,14 @@ impl OpenFile {
             file,
             window_pages: read_ahead_bytes / page_bytes,
             call_pages: pages(call_bytes),
-            call_pages_for_later: pages(call_bytes.min(MOST_CALL_BYTES_FOR_LATER)),
+            speculative_call_pages: pages(call_bytes.min(MAX_SPECULATIVE_CALL_BYTES)),
         })
     }
 
     /// What it takes to read one page that is not cached, in nanoseconds: the least of a few of
     /// them, which lie anywhere in `pages`. Nothing where all that were looked at are cached.
     pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
-        let places = (1..=SAMPLED_PLACES).map(|n| pages.first + pages.count() * n / FRACTIONS);
+        let places = (1..=SAMPLE_POSITIONS).map(|n| pages.first + pages.count() * n / FRACTIONS);
         let uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
         let mut buffer = vec![0; page_bytes as usize];
         let took_ns = |page: u64| -> Option<u64> {
@@ -87,7 +87,7 @@ impl OpenFile {
             self.file.read_at(&mut buffer, page * page_bytes).ok()?;
             Some(start.elapsed().as_nanos() as u64)
         };
-        uncached.take(MOST_SAMPLES).map_while(took_ns).min()
+        uncached.take(MAX_SAMPLES).map_while(took_ns).min()
     }
 
     fn is_cached(&self, page: u64, page_bytes: u64) -> bool {
@@ -107,7 +107,7 @@ impl OpenFile {
 /// The readahead size of `device`; 0 where it does not say.
 fn read_ahead_bytes(device: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    bytes_of_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap_or(0)
+    read_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap_or(0)
 }
 
 /// The most bytes that the kernel reads for one call on a file of `device`: the device's readahead
@@ -115,12 +115,12 @@ fn read_ahead_bytes(device: u64) -> u64 {
 fn call_bytes(device: u64, read_ahead_bytes: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let block = format!("/sys/dev/block/{major}:{minor}");
-    let request = bytes_of_kib(&format!("{block}/queue/max_sectors_kb"))
-        .or_else(|| bytes_of_kib(&format!("{block}/../queue/max_sectors_kb")));
-    read_ahead_bytes.max(request.unwrap_or(0)).clamp(LEAST_CALL_BYTES, MOST_CALL_BYTES)
+    let request = read_kib(&format!("{block}/queue/max_sectors_kb"))
+        .or_else(|| read_kib(&format!("{block}/../queue/max_sectors_kb")));
+    read_ahead_bytes.max(request.unwrap_or(0)).clamp(MIN_CALL_BYTES, MAX_CALL_BYTES)
 }
 
-fn bytes_of_kib(path: &str) -> Option<u64> {
+fn read_kib(path: &str) -> Option<u64> {
     let kib: u64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
     Some(kib.saturating_mul(1 << 10))
 }
@@ -133,7 +133,7 @@ pub struct GovernedFile {
     pub pages: u64,
     /// What the policy knows of it.
     state: Box<State>,
-    asked: Asked,
+    requested: RequestedPages,
     /// What a page costs that the kernel reads around a fault.
     window_page_ns: u64,
     /// Mappings of it that are governed.
@@ -142,12 +142,17 @@ pub struct GovernedFile {
 
 impl GovernedFile {
     /// A file of which nothing is mapped yet. A stream asks for `largest` pages at most.
-    pub fn new(open: Arc<OpenFile>, pages: u64, largest: u64, cost: &Cost) -> GovernedFile {
+    pub fn new(
+        open: Arc<OpenFile>,
+        pages: u64,
+        largest: u64,
+        cost: &CostEstimator,
+    ) -> GovernedFile {
         GovernedFile {
             open,
             pages,
             state: Box::new(State::new(largest, cost.costs())),
-            asked: Asked::default(),
+            requested: RequestedPages::default(),
             window_page_ns: cost.window_page_ns(),
             users: 0,
         }
@@ -156,7 +161,7 @@ impl GovernedFile {
     /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
     /// in `mapping`, in the order of its use, and in pieces of one call each. It is for later where
     /// the second is true. The mapping `may_be_left` to the kernel, or is.
-    pub fn touch(
+    pub fn on_touch(
         &mut self,
         tid: u32,
         (page, touch): (u64, Touch),
@@ -165,17 +170,20 @@ impl GovernedFile {
         now_ns: u64,
     ) -> (Vec<Pages>, bool) {
         if touch == Touch::Major {
-            self.asked.is_missing(page, now_ns);
+            self.requested.on_major_fault(page, now_ns);
         }
         let bounds = Bounds { mapping, file_pages: self.pages };
         self.state.set_thread(tid.into());
         let window = Window { pages: self.open.window_pages, page_ns: self.window_page_ns };
         self.state.set_window(if may_be_left { window } else { Window::NONE });
         let reads = self.state.fault(page, touch, bounds);
-        let most =
-            if reads.is_for_later { self.open.call_pages_for_later } else { self.open.call_pages };
+        let most = if reads.is_for_later {
+            self.open.speculative_call_pages
+        } else {
+            self.open.call_pages
+        };
         let pieces = reads.pieces(most);
-        let fresh = pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect();
+        let fresh = pieces.flat_map(|piece| self.requested.request(piece, now_ns)).collect();
         (fresh, reads.is_for_later)
     }
 
@@ -185,11 +193,11 @@ impl GovernedFile {
     }
 
     /// Hears that `pages` were asked for and not read.
-    pub fn was_not_read(&mut self, pages: Pages) {
-        self.asked.forget(pages);
+    pub fn on_dropped_read(&mut self, pages: Pages) {
+        self.requested.forget(pages);
     }
 
-    pub fn set_costs(&mut self, cost: &Cost) {
+    pub fn set_costs(&mut self, cost: &CostEstimator) {
         self.state.set_costs(cost.costs());
         self.window_page_ns = cost.window_page_ns();
     }

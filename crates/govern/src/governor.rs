@@ -9,62 +9,64 @@
 
 use std::collections::HashMap;
 
-use filemap_attach::{Event, FaultKind, FileId, MappedRange, What};
+use filemap_attach::{Event, EventKind, FaultKind, FileId, MappedRange};
 use filemap_policy::{Pages, Touch};
 
-use crate::costs::Cost;
+use crate::costs::CostEstimator;
 use crate::file::GovernedFile;
-use crate::process::{Cut, Process, page_bytes};
-use crate::range::{Range, RangeState};
-use crate::request::{Answer, Given, Leave, Request, Take, Task, Took};
-use crate::settings::Settings;
-use crate::statistics::{MappingState, ProcessStatistics, Statistics};
+use crate::process::{CutRange, GovernedProcess, page_bytes};
+use crate::range::{GovernedRange, RangeState};
+use crate::request::{
+    AdviceOrigin, AdvisorReply, AdvisorTask, ReleaseMapping, Request, TakeMapping, TakeResult,
+};
+use crate::settings::GovernSettings;
+use crate::statistics::{GovernStatistics, MappingState, ProcessStatistics};
 
 /// Mappings of one process that are governed at most.
-pub(crate) const MOST_OF_PROCESS: usize = 1024;
+pub(crate) const MAX_RANGES_PER_PROCESS: usize = 1024;
 
 /// Mappings of all processes that are governed at most.
-const MOST_RANGES: usize = 4096;
+const MAX_RANGES: usize = 4096;
 
 /// Images that have ended and are told one by one at most.
-const MOST_TOLD: usize = 4096;
+const MAX_REPORTED_IMAGES: usize = 4096;
 
 /// So often a mapping is asked for where its process does nothing. After that it is only when a
 /// thread of it has just run.
-const MOST_IDLE_TRIES: u32 = 10;
+const MAX_IDLE_TRIES: u32 = 10;
 
 /// A mapping is expected to be advised within so many tries: a thread that runs is only now and
 /// then in a system call.
-const MOST_FIRST_TRIES: u32 = 4;
+const MAX_FIRST_TRIES: u32 = 4;
 
 /// A mapping is not asked for again within a millisecond, which doubles so often.
-const MOST_DOUBLINGS: u32 = 10;
+const MAX_BACKOFF_DOUBLINGS: u32 = 10;
 
 /// A thread that faults on a mapping which waits is tried this long after the last one at the
 /// earliest.
-const LEAST_PAUSE_NS: u64 = 20_000_000;
+const MIN_RETRY_NS: u64 = 20_000_000;
 
 /// The mappings of a process are not read again within this time.
-const MAPS_EVERY_NS: u64 = 50_000_000;
+const MAPS_INTERVAL_NS: u64 = 50_000_000;
 
 /// Nor within so many times as long as it took.
-const MAPS_SHARE: u64 = 20;
+const MAPS_IDLE_FACTOR: u64 = 20;
 
 /// Decides what is done for processes.
 #[derive(Debug)]
 pub struct Governor {
-    settings: Settings,
+    settings: GovernSettings,
     page_bytes: u64,
-    processes: HashMap<u32, Process>,
+    processes: HashMap<u32, GovernedProcess>,
     files: HashMap<FileId, GovernedFile>,
     /// Mappings of all processes.
     ranges: usize,
     next_id: u64,
     requests: Vec<Request>,
-    cost: Cost,
+    costs: CostEstimator,
     /// Faults are told one by one, and whether they had to read.
-    hears_of_faults: bool,
-    told: Statistics,
+    has_fault_events: bool,
+    statistics: GovernStatistics,
     /// How many images of a process were told.
     images: HashMap<u32, u32>,
 }
@@ -72,38 +74,40 @@ pub struct Governor {
 impl Governor {
     /// Governs nothing yet. It `hears_of_faults` where they are told one by one, and whether they
     /// had to read.
-    pub fn new(settings: Settings, hears_of_faults: bool) -> Governor {
+    pub fn new(settings: GovernSettings, hears_of_faults: bool) -> Governor {
         Governor {
-            hears_of_faults,
+            has_fault_events: hears_of_faults,
             page_bytes: page_bytes(),
             processes: HashMap::new(),
             files: HashMap::new(),
             ranges: 0,
             next_id: 0,
             requests: Vec::new(),
-            cost: Cost::new(settings.costs),
-            told: Statistics::default(),
+            costs: CostEstimator::new(settings.costs),
+            statistics: GovernStatistics::default(),
             images: HashMap::new(),
             settings,
         }
     }
 
     /// What is to be done since this was asked last, in order.
-    pub fn requests(&mut self) -> Vec<Request> {
+    pub fn take_requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
 
     /// Hears of an event.
-    pub fn hear(&mut self, event: &Event) {
+    pub fn on_event(&mut self, event: &Event) {
         let Event { at_ns, pid, tid, .. } = *event;
         let mut has_faulted = false;
-        match &event.what {
-            What::Fault { address, kind } => has_faulted = self.fault(event, *address, *kind),
-            What::Map(mapped) => self.mapped(pid, tid, mapped),
-            What::Begin { parent } if *parent != pid => self.forked(*parent, pid),
-            What::Exec => self.ended(pid),
-            What::Lost { records } => self.told.lost_records += records,
-            What::Begin { .. } | What::End => {}
+        match &event.kind {
+            EventKind::Fault { address, kind } => {
+                has_faulted = self.on_fault(event, *address, *kind)
+            }
+            EventKind::Map(mapped) => self.on_mapping(pid, tid, mapped),
+            EventKind::Fork { parent } if *parent != pid => self.on_fork(*parent, pid),
+            EventKind::Exec => self.on_exit(pid),
+            EventKind::Lost { records } => self.statistics.lost_records += records,
+            EventKind::Fork { .. } | EventKind::Exit => {}
         }
         if let Some(process) = self.processes.get_mut(&pid)
             && (has_faulted || process.retry_at_ns.is_some_and(|due_ns| due_ns <= at_ns))
@@ -114,17 +118,18 @@ impl Governor {
 
     /// Returns whether a mapping that waits to be advised has read something by that: this thread
     /// is running, and each such fault may read much.
-    fn fault(&mut self, event: &Event, address: u64, kind: FaultKind) -> bool {
+    fn on_fault(&mut self, event: &Event, address: u64, kind: FaultKind) -> bool {
         let Event { at_ns, pid, tid, .. } = *event;
         let is_major = kind == FaultKind::Major;
         let Some(process) = self.processes.get_mut(&pid) else { return false };
-        process.told.major_faults += u64::from(is_major);
+        process.statistics.major_faults += u64::from(is_major);
         let page_bytes = self.page_bytes;
-        let Some(range) = process.at(address) else {
+        let Some(range) = process.range_at(address) else {
             // Minor ones are those of all the program's memory.
             if is_major && at_ns >= process.no_maps_until_ns {
-                process.no_maps_until_ns = at_ns.saturating_add(MAPS_EVERY_NS);
-                self.requests.push(Request::Task(Task::Maps { pid, before: self.next_id }));
+                process.no_maps_until_ns = at_ns.saturating_add(MAPS_INTERVAL_NS);
+                self.requests
+                    .push(Request::Task(AdvisorTask::ReadMaps { pid, before: self.next_id }));
             }
             return false;
         };
@@ -132,11 +137,11 @@ impl Governor {
         range.counts.other_faults += u64::from(!is_major);
         let RangeState::Governed(given) = range.state else {
             range.counts.early_faults += u64::from(is_major);
-            let is_due = matches!(range.state, RangeState::Asked { is_due: true, .. });
+            let is_due = matches!(range.state, RangeState::Requested { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
         };
         if is_major {
-            self.cost.major(tid, at_ns);
+            self.costs.on_major_fault(tid, at_ns);
         }
         let id = range.mapped.file.as_ref().map(|file| file.id);
         let Some((id, file)) = id.and_then(|id| Some((id, self.files.get_mut(&id)?))) else {
@@ -145,23 +150,28 @@ impl Governor {
         let touch = match kind {
             FaultKind::Major => Touch::Major,
             FaultKind::Minor => Touch::Minor,
-            FaultKind::Seen => Touch::Seen,
+            FaultKind::Scanned => Touch::Seen,
         };
         // What is to be left reads single pages until its advice is restored.
-        let may_be_left = self.hears_of_faults
-            && (given == Given::Left || given.is_restored() && !file.is_left_to_kernel());
+        let may_be_left = self.has_fault_events
+            && (given == AdviceOrigin::Left || given.is_restored() && !file.is_left_to_kernel());
         let (page, pages) = (range.page(address, page_bytes), range.pages(page_bytes));
-        let (reads, is_for_later) = file.touch(tid, (page, touch), pages, may_be_left, at_ns);
+        let (reads, is_for_later) = file.on_touch(tid, (page, touch), pages, may_be_left, at_ns);
         let is_to_leave = is_major && given.is_restored() && file.is_left_to_kernel();
         if is_to_leave && range.leave_at_ns.is_some_and(|due_ns| due_ns <= at_ns) {
             range.leave_at_ns = None;
             let (id, range) = (range.id, range.mapped.clone());
-            self.requests.push(Request::Task(Task::Leave(Leave { id, pid, tid, range })));
+            self.requests.push(Request::Task(AdvisorTask::Leave(ReleaseMapping {
+                id,
+                pid,
+                tid,
+                range,
+            })));
         }
         for pages in reads {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
-            if !self.settings.only_observes {
+            if !self.settings.observe_only {
                 let file = file.open.clone();
                 self.requests.push(Request::Read { id, file, pages, is_for_later });
             }
@@ -169,47 +179,47 @@ impl Governor {
         false
     }
 
-    fn mapped(&mut self, pid: u32, tid: u32, mapped: &MappedRange) {
-        let takes = self.settings.takes(mapped);
+    fn on_mapping(&mut self, pid: u32, tid: u32, mapped: &MappedRange) {
+        let takes = self.settings.accepts(mapped);
         let cuts = match self.processes.get_mut(&pid) {
             Some(process) => process.cut(mapped.address, mapped.end()),
             None => Vec::new(),
         };
         let mut may_be_inherited = false;
         for cut in cuts {
-            self.was_cut(pid, &cut);
+            self.on_cut(pid, &cut);
             let given = match cut.whole.state {
                 RangeState::Governed(given) => given.is_restored(),
-                RangeState::Asked { .. } => true,
-                RangeState::LeftAlone => false,
+                RangeState::Requested { .. } => true,
+                RangeState::Ignored => false,
             };
             // The same part of the same file may be the same mapping, with another protection.
             let of_both = cut.whole.overlap(mapped);
             if given && let Some(both) = of_both {
                 may_be_inherited = true;
                 if !takes {
-                    self.requests.push(Request::Task(Task::PutBack { pid, range: both }));
+                    self.requests.push(Request::Task(AdvisorTask::Restore { pid, range: both }));
                 }
             }
         }
         if takes {
-            self.take(pid, tid, mapped.clone(), may_be_inherited);
+            self.request_take(pid, tid, mapped.clone(), may_be_inherited);
         }
     }
 
     /// Asks for a mapping, where there is nothing in its place.
-    fn take(&mut self, pid: u32, tid: u32, mapped: MappedRange, may_be_inherited: bool) {
+    fn request_take(&mut self, pid: u32, tid: u32, mapped: MappedRange, may_be_inherited: bool) {
         let images = &self.images;
         let process = self
             .processes
             .entry(pid)
-            .or_insert_with(|| Process::new(pid, images.get(&pid).copied().unwrap_or(0)));
-        if process.len() >= MOST_OF_PROCESS || self.ranges >= MOST_RANGES {
-            process.told.mappings_left_alone += 1;
+            .or_insert_with(|| GovernedProcess::new(pid, images.get(&pid).copied().unwrap_or(0)));
+        if process.len() >= MAX_RANGES_PER_PROCESS || self.ranges >= MAX_RANGES {
+            process.statistics.mappings_left_alone += 1;
             return;
         }
         self.next_id += 1;
-        let mut range = Range::new(mapped, self.next_id);
+        let mut range = GovernedRange::new(mapped, self.next_id);
         range.may_be_inherited = may_be_inherited;
         self.requests.push(take_request(&self.files, &range, (pid, tid), false));
         process.insert(range);
@@ -222,30 +232,30 @@ impl Governor {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.retry_at_ns = None;
         for range in process.ranges_mut() {
-            if let RangeState::Asked { tries, is_due: true } = range.state {
-                range.state = RangeState::Asked { tries: tries + 1, is_due: false };
+            if let RangeState::Requested { tries, is_due: true } = range.state {
+                range.state = RangeState::Requested { tries: tries + 1, is_due: false };
                 self.requests.push(take_request(&self.files, range, (pid, tid), has_faulted));
             }
         }
     }
 
     /// A child has the mappings of its parent, and the advice that they have.
-    fn forked(&mut self, parent: u32, pid: u32) {
-        self.ended(pid);
+    fn on_fork(&mut self, parent: u32, pid: u32) {
+        self.on_exit(pid);
         let Some(of_parent) = self.processes.get(&parent) else { return };
-        let mut process = Process::new(pid, self.images.get(&pid).copied().unwrap_or(0));
+        let mut process = GovernedProcess::new(pid, self.images.get(&pid).copied().unwrap_or(0));
         process.is_new_copy = true;
-        for range in of_parent.ranges().filter(|own| own.state != RangeState::LeftAlone) {
-            if self.ranges >= MOST_RANGES {
-                process.told.mappings_left_alone += 1;
+        for range in of_parent.ranges().filter(|own| own.state != RangeState::Ignored) {
+            if self.ranges >= MAX_RANGES {
+                process.statistics.mappings_left_alone += 1;
                 continue;
             }
             self.ranges += 1;
-            let mut copy = range.copied();
+            let mut copy = range.copy_uncounted();
             match copy.state {
                 RangeState::Governed(given) => {
                     if given.is_restored() {
-                        copy.state = RangeState::Governed(Given::Inherited);
+                        copy.state = RangeState::Governed(AdviceOrigin::Inherited);
                     }
                     if let Some(file) = file_of(&mut self.files, &copy.mapped) {
                         file.users += 1;
@@ -257,7 +267,7 @@ impl Governor {
                 _ => {
                     self.next_id += 1;
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
-                    copy.state = RangeState::Asked { tries: 1, is_due: false };
+                    copy.state = RangeState::Requested { tries: 1, is_due: false };
                     self.requests.push(take_request(&self.files, &copy, (pid, pid), false));
                 }
             }
@@ -267,79 +277,85 @@ impl Governor {
     }
 
     /// Hears what came of a request, at `now_ns`.
-    pub fn answer(&mut self, answer: Answer, now_ns: u64) {
+    pub fn on_reply(&mut self, answer: AdvisorReply, now_ns: u64) {
         match answer {
-            Answer::Took { id, pid, took } => self.took(id, pid, took, now_ns),
-            Answer::Maps { pid, before, maps, elapsed_ns } => {
+            AdvisorReply::Took { id, pid, took } => self.on_take_result(id, pid, took, now_ns),
+            AdvisorReply::Maps { pid, before, maps, elapsed_ns } => {
                 if let Some(process) = self.processes.get_mut(&pid) {
-                    let pause = MAPS_EVERY_NS.max(elapsed_ns.saturating_mul(MAPS_SHARE));
+                    let pause = MAPS_INTERVAL_NS.max(elapsed_ns.saturating_mul(MAPS_IDLE_FACTOR));
                     process.no_maps_until_ns = now_ns.saturating_add(pause);
                     self.reconcile(pid, before, maps);
                 }
             }
-            Answer::NoMaps { .. } => {}
-            Answer::Sampled { took_ns } => {
-                self.cost.sample(took_ns);
-                self.files.values_mut().for_each(|file| file.set_costs(&self.cost));
+            AdvisorReply::NoMaps { .. } => {}
+            AdvisorReply::PageReadTime { took_ns } => {
+                self.costs.on_page_read(took_ns);
+                self.files.values_mut().for_each(|file| file.set_costs(&self.costs));
             }
-            Answer::Left { leave, stopped_ns } => self.left(&leave, stopped_ns, now_ns),
+            AdvisorReply::Released { leave, stopped_ns } => {
+                self.on_release_reply(&leave, stopped_ns, now_ns)
+            }
         }
     }
 
-    fn left(&mut self, leave: &Leave, stopped_ns: Option<u64>, now_ns: u64) {
+    fn on_release_reply(&mut self, leave: &ReleaseMapping, stopped_ns: Option<u64>, now_ns: u64) {
         let Some(process) = self.processes.get_mut(&leave.pid) else { return };
         for range in process.ranges_mut().filter(|own| own.id == leave.id) {
             if range.leave_at_ns.is_some() || !range.is_within(&leave.range) {
                 continue;
             }
-            range.leave_at_ns = Some(now_ns.saturating_add(LEAST_PAUSE_NS));
+            range.leave_at_ns = Some(now_ns.saturating_add(MIN_RETRY_NS));
             if let (Some(stopped_ns), RangeState::Governed(_)) = (stopped_ns, range.state) {
-                range.state = RangeState::Governed(Given::Left);
+                range.state = RangeState::Governed(AdviceOrigin::Left);
                 range.counts.stopped_ns += stopped_ns;
             }
         }
     }
 
-    fn took(&mut self, id: u64, pid: u32, took: Took, now_ns: u64) {
+    fn on_take_result(&mut self, id: u64, pid: u32, took: TakeResult, now_ns: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         match &took {
-            Took::LeftAlone(reason) | Took::Refused(reason) | Took::Later(reason) => {
-                process.told.reason = Some(reason.clone());
+            TakeResult::Ignored(reason)
+            | TakeResult::Refused(reason)
+            | TakeResult::Retry(reason) => {
+                process.statistics.reason = Some(reason.clone());
             }
             // What was in the way is no more.
-            Took::Governed { .. } => process.told.reason = None,
-            Took::Gone => {}
+            TakeResult::Governed { .. } => process.statistics.reason = None,
+            TakeResult::Gone => {}
         }
         let mut again_ns = None;
         let mut gone = Vec::new();
         for range in process.ranges_mut().filter(|range| range.id == id) {
-            let RangeState::Asked { tries, .. } = range.state else { continue };
+            let RangeState::Requested { tries, .. } = range.state else { continue };
             match &took {
-                Took::Governed { file, pages, given } => {
+                TakeResult::Governed { file, pages, given } => {
                     range.state = RangeState::Governed(*given);
-                    if let Given::Advised { stopped_ns } = given {
+                    if let AdviceOrigin::Governor { stopped_ns } = given {
                         range.counts.stopped_ns += stopped_ns;
                     }
                     let Some(id) = range.mapped.file.as_ref().map(|file| file.id) else { continue };
-                    let largest = self.settings.largest_window_bytes / self.page_bytes;
+                    let largest = self.settings.max_window_bytes / self.page_bytes;
                     let of = self.files.entry(id).or_insert_with(|| {
-                        GovernedFile::new(file.clone(), *pages, largest, &self.cost)
+                        GovernedFile::new(file.clone(), *pages, largest, &self.costs)
                     });
                     of.users += 1;
                     let range = range.mapped.clone();
                     self.requests.push(Request::Watch { pid, range });
                 }
-                Took::Later(_) => {
-                    range.state = RangeState::Asked { tries, is_due: true };
-                    let pause_ns = 1_000_000 << tries.min(MOST_DOUBLINGS);
+                TakeResult::Retry(_) => {
+                    range.state = RangeState::Requested { tries, is_due: true };
+                    let pause_ns = 1_000_000 << tries.min(MAX_BACKOFF_DOUBLINGS);
                     again_ns = Some(now_ns.saturating_add(pause_ns));
                 }
-                Took::LeftAlone(_) | Took::Refused(_) => range.state = RangeState::LeftAlone,
-                Took::Gone => gone.push(range.mapped.address),
+                TakeResult::Ignored(_) | TakeResult::Refused(_) => {
+                    range.state = RangeState::Ignored
+                }
+                TakeResult::Gone => gone.push(range.mapped.address),
             }
         }
         if again_ns.is_some() {
-            process.no_retry_until_ns = now_ns.saturating_add(LEAST_PAUSE_NS);
+            process.no_retry_until_ns = now_ns.saturating_add(MIN_RETRY_NS);
         }
         process.retry_at_ns = process.retry_at_ns.or(again_ns);
         for address in &gone {
@@ -347,7 +363,7 @@ impl Governor {
             self.ranges -= 1;
         }
         if !gone.is_empty() {
-            self.requests.push(Request::Task(Task::Maps { pid, before: self.next_id }));
+            self.requests.push(Request::Task(AdvisorTask::ReadMaps { pid, before: self.next_id }));
         }
     }
 
@@ -360,26 +376,26 @@ impl Governor {
         let stale: Vec<(u64, u64)> =
             stale.map(|own| (own.mapped.address, own.mapped.end())).collect();
         // What was moved keeps its advice.
-        let ids = process.ranges().filter(|own| own.state != RangeState::LeftAlone);
+        let ids = process.ranges().filter(|own| own.state != RangeState::Ignored);
         let known: Vec<FileId> =
             ids.filter_map(|own| own.mapped.file.as_ref().map(|file| file.id)).collect();
         for (start, end) in stale {
             let cuts = self.processes.get_mut(&pid).map(|process| process.cut(start, end));
-            cuts.into_iter().flatten().for_each(|cut| self.was_cut(pid, &cut));
+            cuts.into_iter().flatten().for_each(|cut| self.on_cut(pid, &cut));
         }
         let settings = self.settings.clone();
-        for mapped in maps.into_iter().filter(|mapped| settings.takes(mapped)) {
+        for mapped in maps.into_iter().filter(|mapped| settings.accepts(mapped)) {
             let has_place =
                 self.processes.get(&pid).is_some_and(|process| process.overlaps(&mapped));
             let inherits = mapped.file.as_ref().is_some_and(|file| known.contains(&file.id));
             if !has_place {
-                self.take(pid, pid, mapped, inherits);
+                self.request_take(pid, pid, mapped, inherits);
             }
         }
     }
 
     /// Counts what was cut.
-    fn was_cut(&mut self, pid: u32, cut: &Cut) {
+    fn on_cut(&mut self, pid: u32, cut: &CutRange) {
         self.ranges = self.ranges + cut.left.len() - 1;
         if !matches!(cut.whole.state, RangeState::Governed(_)) {
             return;
@@ -395,7 +411,7 @@ impl Governor {
     }
 
     /// Hears that the process `pid` is gone, or has become another program.
-    pub fn ended(&mut self, pid: u32) {
+    pub fn on_exit(&mut self, pid: u32) {
         let Some(process) = self.processes.remove(&pid) else { return };
         self.ranges -= process.len();
         for range in process.ranges() {
@@ -409,27 +425,27 @@ impl Governor {
         }
         let mut told = process.statistics(self.page_bytes, Some(MappingState::Ended));
         told.is_running = false;
-        self.tell(told);
+        self.report_exited(told);
     }
 
     /// Keeps what was done for an image that has ended.
-    fn tell(&mut self, told: ProcessStatistics) {
-        if told.says_nothing() {
+    fn report_exited(&mut self, told: ProcessStatistics) {
+        if told.is_empty() {
             return;
         }
-        if self.told.processes.len() >= MOST_TOLD {
-            self.told.processes_left_out += 1;
+        if self.statistics.processes.len() >= MAX_REPORTED_IMAGES {
+            self.statistics.unreported_processes += 1;
             return;
         }
         self.images.insert(told.pid, told.image + 1);
-        self.told.processes.push(told);
+        self.statistics.processes.push(told);
     }
 
     /// Asks again for what could not be advised by `now_ns`, also of processes that do nothing.
     pub fn retry_idle(&mut self, now_ns: u64) {
-        let is_due = |process: &Process| {
-            let is_idle = |own: &Range| match own.state {
-                RangeState::Asked { tries, is_due } => is_due && tries < MOST_IDLE_TRIES,
+        let is_due = |process: &GovernedProcess| {
+            let is_idle = |own: &GovernedRange| match own.state {
+                RangeState::Requested { tries, is_due } => is_due && tries < MAX_IDLE_TRIES,
                 _ => false,
             };
             process.retry_at_ns.is_some_and(|due_ns| due_ns <= now_ns)
@@ -443,27 +459,30 @@ impl Governor {
     /// Whether a mapping may soon be advised that is not yet: its process was in a system call when
     /// it was tried.
     pub fn expects_more(&self) -> bool {
-        let is_expected = |own: &Range| match own.state {
-            RangeState::Asked { tries, .. } => tries < MOST_FIRST_TRIES,
-            RangeState::Governed(_) | RangeState::LeftAlone => false,
+        let is_expected = |own: &GovernedRange| match own.state {
+            RangeState::Requested { tries, .. } => tries < MAX_FIRST_TRIES,
+            RangeState::Governed(_) | RangeState::Ignored => false,
         };
-        self.processes.values().flat_map(Process::ranges).any(is_expected)
+        self.processes.values().flat_map(GovernedProcess::ranges).any(is_expected)
     }
 
     /// What is to be done now and then: files of which nothing is mapped any more are closed, the
     /// others are looked at, and costs are taken from what was measured.
     pub fn tick(&mut self) {
-        self.cost.measure();
+        self.costs.update();
         self.files.retain(|_, file| file.users > 0);
         for file in self.files.values_mut() {
             file.pages = file.open.pages(self.page_bytes).unwrap_or(file.pages);
-            file.set_costs(&self.cost);
+            file.set_costs(&self.costs);
         }
         for (pid, process) in self.processes.iter_mut().filter(|(_, own)| own.is_new_copy) {
             process.is_new_copy = false;
             let inherited = process.restorable().cloned().collect::<Vec<_>>();
             if !inherited.is_empty() {
-                self.requests.push(Request::Task(Task::Inherited { pid: *pid, ranges: inherited }));
+                self.requests.push(Request::Task(AdvisorTask::NoteInherited {
+                    pid: *pid,
+                    ranges: inherited,
+                }));
             }
         }
     }
@@ -483,10 +502,10 @@ impl Governor {
     }
 
     /// Hears that `pages` of a file were asked for and not read.
-    pub fn was_not_read(&mut self, id: FileId, pages: Pages) {
-        self.told.dropped_pages += pages.count();
+    pub fn on_dropped_read(&mut self, id: FileId, pages: Pages) {
+        self.statistics.dropped_pages += pages.count();
         if let Some(file) = self.files.get_mut(&id) {
-            file.was_not_read(pages);
+            file.on_dropped_read(pages);
         }
     }
 
@@ -497,17 +516,17 @@ impl Governor {
 
     /// Mappings whose advice is to be restored, with their processes.
     pub fn restorable(&self) -> Vec<(u32, MappedRange)> {
-        let of = |(pid, process): (&u32, &Process)| {
+        let of = |(pid, process): (&u32, &GovernedProcess)| {
             process.restorable().map(|range| (*pid, range.clone())).collect::<Vec<_>>()
         };
         self.processes.iter().flat_map(of).collect()
     }
 
     /// What was done until now.
-    pub fn statistics(&self) -> Statistics {
-        let mut told = self.told.clone();
+    pub fn statistics(&self) -> GovernStatistics {
+        let mut told = self.statistics.clone();
         let running = self.processes.values().map(|own| own.statistics(self.page_bytes, None));
-        told.processes.extend(running.filter(|own| !own.says_nothing()));
+        told.processes.extend(running.filter(|own| !own.is_empty()));
         told.processes.sort_by_key(|own| (own.pid, own.image));
         told
     }
@@ -516,19 +535,19 @@ impl Governor {
 /// Asks for `range` of a process by one of its threads, which may have `has_faulted` there.
 fn take_request(
     files: &HashMap<FileId, GovernedFile>,
-    range: &Range,
+    range: &GovernedRange,
     (pid, tid): (u32, u32),
     has_faulted: bool,
 ) -> Request {
-    let Range { id, may_be_inherited, .. } = *range;
+    let GovernedRange { id, may_be_inherited, .. } = *range;
     let tries = match range.state {
-        RangeState::Asked { tries, .. } => tries,
-        RangeState::Governed(_) | RangeState::LeftAlone => 0,
+        RangeState::Requested { tries, .. } => tries,
+        RangeState::Governed(_) | RangeState::Ignored => 0,
     };
     let file = range.mapped.file.as_ref().and_then(|file| files.get(&file.id));
     let is_left_to_kernel = file.is_some_and(GovernedFile::is_left_to_kernel);
     let range = range.mapped.clone();
-    Request::Task(Task::Take(Take {
+    Request::Task(AdvisorTask::Take(TakeMapping {
         id,
         pid,
         tid,
@@ -536,7 +555,7 @@ fn take_request(
         may_be_inherited,
         tries,
         has_faulted,
-        is_left_to_kernel,
+        prefers_kernel: is_left_to_kernel,
     }))
 }
 

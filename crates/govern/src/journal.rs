@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use filemap_attach::{FileId, MappedFile, MappedRange};
 
 /// How the names of the files begin.
-const PREFIX: &str = "advised-";
+const FILE_PREFIX: &str = "advised-";
 
 /// So many lines more than there are entries have the file written anew.
 const SPARE_LINES: usize = 1000;
 
 /// A mapping that was advised.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     pub pid: u32,
     /// When the process was started, in clock ticks since boot.
     pub start_ticks: u64,
@@ -26,7 +26,7 @@ pub struct Entry {
 
 /// The mappings that a governor has advised.
 #[derive(Debug)]
-pub struct Journal {
+pub struct AdviceJournal {
     path: PathBuf,
     file: File,
     /// By process, as lines of the file.
@@ -34,17 +34,17 @@ pub struct Journal {
     lines: usize,
 }
 
-impl Journal {
+impl AdviceJournal {
     /// A journal of this process in `directory`.
     ///
     /// # Errors
     /// When its file cannot be made.
-    pub fn create(directory: &Path) -> io::Result<Journal> {
+    pub fn create(directory: &Path) -> io::Result<AdviceJournal> {
         let own = std::process::id();
-        let name = format!("{PREFIX}{own}-{}", start_ticks(own).unwrap_or(0));
+        let name = format!("{FILE_PREFIX}{own}-{}", start_ticks(own).unwrap_or(0));
         let path = directory.join(name);
         let file = File::options().create(true).truncate(true).write(true).open(&path)?;
-        Ok(Journal { path, file, entries: HashMap::new(), lines: 0 })
+        Ok(AdviceJournal { path, file, entries: HashMap::new(), lines: 0 })
     }
 
     /// Adds a mapping that is about to be advised.
@@ -52,7 +52,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be written.
     pub fn add(&mut self, pid: u32, range: &MappedRange) -> io::Result<()> {
-        let Some(line) = Entry::line(pid, start_ticks(pid), range) else { return Ok(()) };
+        let Some(line) = JournalEntry::to_line(pid, start_ticks(pid), range) else { return Ok(()) };
         let entries = self.entries.entry(pid).or_default();
         if entries.contains(&line) {
             return Ok(());
@@ -66,14 +66,14 @@ impl Journal {
 
     /// Forgets a mapping that was not advised after all, or is not any more.
     pub fn remove(&mut self, pid: u32, range: &MappedRange) {
-        let line = Entry::line(pid, start_ticks(pid), range);
+        let line = JournalEntry::to_line(pid, start_ticks(pid), range);
         if let Some(entries) = self.entries.get_mut(&pid) {
             entries.retain(|own| Some(own) != line.as_ref());
         }
     }
 
     /// Forgets the processes that are not `kept`.
-    pub fn keep(&mut self, kept: impl Fn(u32) -> bool) {
+    pub fn retain_processes(&mut self, kept: impl Fn(u32) -> bool) {
         self.entries.retain(|pid, _| kept(*pid));
     }
 
@@ -81,10 +81,10 @@ impl Journal {
     ///
     /// # Errors
     /// When its file can be neither written nor removed.
-    pub fn end(mut self, left: &[(u32, MappedRange)]) -> io::Result<()> {
+    pub fn finish(mut self, left: &[(u32, MappedRange)]) -> io::Result<()> {
         self.entries.clear();
         for (pid, range) in left {
-            let line = Entry::line(*pid, start_ticks(*pid), range);
+            let line = JournalEntry::to_line(*pid, start_ticks(*pid), range);
             self.entries.entry(*pid).or_default().extend(line);
         }
         if self.entries.is_empty() { fs::remove_file(&self.path) } else { self.rewrite() }
@@ -93,14 +93,14 @@ impl Journal {
     fn rewrite(&mut self) -> io::Result<()> {
         let lines: Vec<&str> = self.entries.values().flatten().map(String::as_str).collect();
         self.lines = lines.len();
-        replace(&self.path, &lines.concat())?;
+        replace_file(&self.path, &lines.concat())?;
         self.file = File::options().append(true).open(&self.path)?;
         Ok(())
     }
 }
 
-impl Entry {
-    fn line(pid: u32, start_ticks: Option<u64>, range: &MappedRange) -> Option<String> {
+impl JournalEntry {
+    fn to_line(pid: u32, start_ticks: Option<u64>, range: &MappedRange) -> Option<String> {
         let MappedRange { address, length_bytes, offset_bytes, protection, is_shared, .. } = range;
         let FileId { major, minor, inode } = range.file.as_ref()?.id;
         let (start_ticks, is_shared) = (start_ticks?, u8::from(*is_shared));
@@ -110,7 +110,7 @@ impl Entry {
         ))
     }
 
-    fn of_line(line: &str) -> Option<Entry> {
+    fn parse(line: &str) -> Option<JournalEntry> {
         let words: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let [pid, start_ticks, address, length_bytes, offset_bytes, rest @ ..] = &words[..] else {
             return None;
@@ -118,7 +118,7 @@ impl Entry {
         let [major, minor, inode, protection, is_shared] = *rest else { return None };
         let word = |value: u64| u32::try_from(value).ok();
         let id = FileId { major: word(major)?, minor: word(minor)?, inode };
-        Some(Entry {
+        Some(JournalEntry {
             pid: word(*pid)?,
             start_ticks: *start_ticks,
             range: MappedRange {
@@ -140,19 +140,20 @@ impl Entry {
 
 /// What a governor has left that is gone.
 #[derive(Debug)]
-pub struct LeftJournal {
+pub struct StaleJournal {
     path: PathBuf,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
-impl LeftJournal {
+impl StaleJournal {
     /// Those in `directory`. Entries of processes that are gone are left out, and files without
     /// others are removed.
-    pub fn all(directory: &Path) -> Vec<LeftJournal> {
+    pub fn find(directory: &Path) -> Vec<StaleJournal> {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+            let owner =
+                name.to_str().and_then(|name| name.strip_prefix(FILE_PREFIX)?.split_once('-'));
             let owner =
                 owner.and_then(|(pid, ticks)| Some((pid.parse().ok()?, ticks.parse().ok()?)));
             let Some((pid, ticks)) = owner else { continue };
@@ -162,8 +163,9 @@ impl LeftJournal {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             // What was tried several times is there as often.
             let lines: BTreeSet<&str> = text.lines().collect();
-            let entries = lines.into_iter().filter_map(Entry::of_line).filter(Entry::is_alive);
-            let journal = LeftJournal { path: entry.path(), entries: entries.collect() };
+            let entries =
+                lines.into_iter().filter_map(JournalEntry::parse).filter(JournalEntry::is_alive);
+            let journal = StaleJournal { path: entry.path(), entries: entries.collect() };
             if journal.entries.is_empty() {
                 let _ = fs::remove_file(&journal.path);
             } else {
@@ -175,17 +177,18 @@ impl LeftJournal {
 
     /// Keeps only the entries that are there now.
     pub fn write(&self) -> io::Result<()> {
-        let of = |own: &Entry| Entry::line(own.pid, Some(own.start_ticks), &own.range);
+        let of =
+            |own: &JournalEntry| JournalEntry::to_line(own.pid, Some(own.start_ticks), &own.range);
         let lines: Vec<String> = self.entries.iter().filter_map(of).collect();
         if lines.is_empty() {
             return fs::remove_file(&self.path);
         }
-        replace(&self.path, &lines.concat())
+        replace_file(&self.path, &lines.concat())
     }
 }
 
 /// Puts `text` in place of what a file has, at once.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, text)?;
     fs::rename(&new, path)
@@ -214,7 +217,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let own = std::process::id();
         let ranges = [1, 2].map(|inode| mapped(inode << 24, 1 << 20, inode));
-        let mut journal = Journal::create(scratch.path()).unwrap();
+        let mut journal = AdviceJournal::create(scratch.path()).unwrap();
         ranges.iter().for_each(|range| journal.add(own, range).unwrap());
         for turn in 0..5000 {
             let range = mapped(turn << 30, 1 << 20, 3);
@@ -222,14 +225,14 @@ mod tests {
             journal.remove(own, &range);
         }
         assert!(journal.lines < 3000, "it is written anew: {}", journal.lines);
-        assert!(LeftJournal::all(scratch.path()).is_empty(), "its owner lives");
+        assert!(StaleJournal::find(scratch.path()).is_empty(), "its owner lives");
         journal.rewrite().unwrap();
         // No process has this number.
         let text = fs::read_to_string(&journal.path).unwrap();
         let gone = text.replace(&format!("{own} "), "4294967295 ");
         fs::write(scratch.path().join("advised-4294967295-1"), text + &gone).unwrap();
         fs::write(scratch.path().join("advised-4294967295-2"), gone).unwrap();
-        let [mut left] = <[LeftJournal; 1]>::try_from(LeftJournal::all(scratch.path())).unwrap();
+        let [mut left] = <[StaleJournal; 1]>::try_from(StaleJournal::find(scratch.path())).unwrap();
         let mut found: Vec<MappedRange> = left.entries.iter().map(|e| e.range.clone()).collect();
         found.sort_by_key(|range| range.address);
         for (found, range) in found.iter().zip(&ranges) {
@@ -242,7 +245,7 @@ mod tests {
         }
         left.entries.clear();
         left.write().unwrap();
-        journal.end(&[]).unwrap();
+        journal.finish(&[]).unwrap();
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 

@@ -5,11 +5,11 @@
 //! (`filemap-policy`) is asked for on a descriptor of this process' own. Where the kernel's own
 //! readahead costs less, the advice is restored. A program's results cannot change by that.
 //!
-//! The module `governor` holds the decisions: events go in, requests come out. [`Governing`]
+//! The module `governor` holds the decisions: events go in, requests come out. [`GovernorSession`]
 //! carries them out in threads of its own.
 //!
 //! What is recorded is advised in the same way, and noted in the same place: [`SinglePages`]. What
-//! is to be tried for a program is advised by [`Advising`], once and without a policy.
+//! is to be tried for a program is advised by [`AdviceEnforcer`], once and without a policy.
 
 mod advising;
 mod advisor;
@@ -32,11 +32,11 @@ pub mod run_directory;
 mod settings;
 mod statistics;
 
-pub use advising::{Advising, Extent, Given, Rule};
-pub use collecting::{Collecting, abandon, sweep};
+pub use advising::{AdviceEnforcer, AdviceRule, EnforcementReport, FileExtent};
+pub use collecting::{OutputDirectory, remove_output_directory, remove_stale_directories};
 pub use filemap_policy::Costs;
-pub use governing::{Error, Governing, Outcome, Target};
-pub use journal::{Journal, start_ticks};
-pub use release::{Left, release};
-pub use settings::Settings;
-pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};
+pub use governing::{Error, GovernTarget, GovernorOutcome, GovernorSession};
+pub use journal::{AdviceJournal, start_ticks};
+pub use release::{UnrestoredMapping, release};
+pub use settings::GovernSettings;
+pub use statistics::{GovernStatistics, MappingState, MappingStatistics, ProcessStatistics};

@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Memory is short below this part of all, in percent.
-const LEAST_PERCENT: u64 = 5;
+const MIN_FREE_PERCENT: u64 = 5;
 
 /// Nor may more of the last ten seconds be lost in waiting for memory, in percent.
-const MOST_WAITING_PERCENT: f64 = 10.0;
+const MAX_PRESSURE_PERCENT: f64 = 10.0;
 
 /// What is looked at again and again.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryPressure {
     /// How often each cgroup has come to its limit so far.
-    reached: HashMap<PathBuf, u64>,
+    limit_hits: HashMap<PathBuf, u64>,
 }
 
-impl Memory {
+impl MemoryPressure {
     /// Those of `pids` whose memory is short now.
-    pub fn short(&mut self, pids: &[u32]) -> Vec<u32> {
-        if is_short_for_all() {
+    pub fn processes_under_pressure(&mut self, pids: &[u32]) -> Vec<u32> {
+        if is_system_short() {
             return pids.to_vec();
         }
         let mut known: HashMap<PathBuf, bool> = HashMap::new();
         let mut reached = HashMap::new();
         let mut is_short = |pid: u32| {
             cgroups(pid).into_iter().any(|group| {
-                let before = self.reached.get(&group).copied();
+                let before = self.limit_hits.get(&group).copied();
                 *known.entry(group.clone()).or_insert_with(|| {
-                    let times = times_reached(&group);
+                    let times = limit_hit_count(&group);
                     let is_rising = before.is_some_and(|before| before < times);
                     reached.insert(group.clone(), times);
                     is_rising || is_full(&group)
@@ -40,27 +40,27 @@ impl Memory {
             })
         };
         let short = pids.iter().copied().filter(|pid| is_short(*pid)).collect();
-        self.reached = reached;
+        self.limit_hits = reached;
         short
     }
 }
 
-fn is_short_for_all() -> bool {
+fn is_system_short() -> bool {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().trim_end_matches(" kB").parse::<u64>().ok()
     };
     let is_little = match (kib("MemAvailable:"), kib("MemTotal:")) {
-        (Some(available), Some(total)) => available < total / 100 * LEAST_PERCENT,
+        (Some(available), Some(total)) => available < total / 100 * MIN_FREE_PERCENT,
         _ => false,
     };
     let pressure = fs::read_to_string("/proc/pressure/memory").unwrap_or_default();
-    is_little || waiting_percent(&pressure) > MOST_WAITING_PERCENT
+    is_little || pressure_percent(&pressure) > MAX_PRESSURE_PERCENT
 }
 
 /// The part of the last ten seconds in which some waited, of a file of pressures.
-fn waiting_percent(text: &str) -> f64 {
+fn pressure_percent(text: &str) -> f64 {
     let some = text.lines().find_map(|line| line.strip_prefix("some avg10="));
     let percent = some.and_then(|rest| rest.split(' ').next()?.parse().ok());
     percent.unwrap_or(0.0)
@@ -91,8 +91,8 @@ fn cgroups(pid: u32) -> Vec<PathBuf> {
 }
 
 /// How often a cgroup has come to its limit.
-fn times_reached(group: &Path) -> u64 {
-    if let Some(times) = number(&group.join("memory.failcnt")) {
+fn limit_hit_count(group: &Path) -> u64 {
+    if let Some(times) = read_number(&group.join("memory.failcnt")) {
         return times;
     }
     let events = fs::read_to_string(group.join("memory.events.local"))
@@ -108,16 +108,16 @@ fn times_reached(group: &Path) -> u64 {
 /// Whether a cgroup has used its limit but for a small part.
 fn is_full(group: &Path) -> bool {
     let of = |usage: &str, limits: &[&str]| {
-        let usage = number(&group.join(usage))?;
-        let limit = limits.iter().filter_map(|name| number(&group.join(name))).min()?;
-        Some(usage > limit - limit / (100 / LEAST_PERCENT))
+        let usage = read_number(&group.join(usage))?;
+        let limit = limits.iter().filter_map(|name| read_number(&group.join(name))).min()?;
+        Some(usage > limit - limit / (100 / MIN_FREE_PERCENT))
     };
     let of_v2 = of("memory.current", &["memory.max", "memory.high"]);
     of_v2.or_else(|| of("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)
 }
 
 /// The number that a file has; none where it has a word, such as `max`.
-fn number(path: &Path) -> Option<u64> {
+fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
@@ -150,8 +150,8 @@ mod tests {
             assert_eq!(is_full(group.path()), short, "{files:?}");
         }
         fs::write(scratch.path().join("memory.events"), "low 0\nhigh 2\nmax 3\noom 0\n").unwrap();
-        assert_eq!(times_reached(scratch.path()), 5);
-        assert_eq!(waiting_percent("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\n"), 12.5);
-        assert_eq!(waiting_percent(""), 0.0);
+        assert_eq!(limit_hit_count(scratch.path()), 5);
+        assert_eq!(pressure_percent("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\n"), 12.5);
+        assert_eq!(pressure_percent(""), 0.0);
     }
 }

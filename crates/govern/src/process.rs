@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use filemap_attach::MappedRange;
 
-use crate::range::{Range, RangeState};
-use crate::request::Given;
+use crate::range::{GovernedRange, RangeState};
+use crate::request::AdviceOrigin;
 use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
 
 /// Ended mappings of one process that are told one by one. The rest is told as a sum.
-const MOST_TOLD: usize = 64;
+const MAX_REPORTED_MAPPINGS: usize = 64;
 
 /// A process that has mappings to govern.
 #[derive(Debug)]
-pub struct Process {
+pub struct GovernedProcess {
     /// Its mappings that are governed or are to be, by address. They do not overlap.
-    ranges: BTreeMap<u64, Range>,
-    pub told: ProcessStatistics,
+    ranges: BTreeMap<u64, GovernedRange>,
+    pub statistics: ProcessStatistics,
     /// When its mappings were asked for last, and until when they are not asked for again.
     pub no_maps_until_ns: u64,
     /// When what could not be advised is to be asked for again.
@@ -27,13 +27,13 @@ pub struct Process {
     pub is_new_copy: bool,
 }
 
-impl Process {
+impl GovernedProcess {
     /// The `image`th image of the process `pid`.
-    pub fn new(pid: u32, image: u32) -> Process {
+    pub fn new(pid: u32, image: u32) -> GovernedProcess {
         let told = ProcessStatistics { pid, image, is_running: true, ..Default::default() };
-        Process {
+        GovernedProcess {
             ranges: BTreeMap::new(),
-            told,
+            statistics: told,
             no_maps_until_ns: 0,
             retry_at_ns: None,
             no_retry_until_ns: 0,
@@ -41,11 +41,11 @@ impl Process {
         }
     }
 
-    pub fn ranges(&self) -> impl Iterator<Item = &Range> {
+    pub fn ranges(&self) -> impl Iterator<Item = &GovernedRange> {
         self.ranges.values()
     }
 
-    pub fn ranges_mut(&mut self) -> impl Iterator<Item = &mut Range> {
+    pub fn ranges_mut(&mut self) -> impl Iterator<Item = &mut GovernedRange> {
         self.ranges.values_mut()
     }
 
@@ -54,7 +54,7 @@ impl Process {
     }
 
     /// The mapping that has `address`.
-    pub fn at(&mut self, address: u64) -> Option<&mut Range> {
+    pub fn range_at(&mut self, address: u64) -> Option<&mut GovernedRange> {
         let (_, range) = self.ranges.range_mut(..=address).next_back()?;
         (address < range.mapped.end()).then_some(range)
     }
@@ -67,7 +67,7 @@ impl Process {
 
     /// Its mappings whose advice is to be restored.
     pub fn restorable(&self) -> impl Iterator<Item = &MappedRange> {
-        let is_given = |range: &&Range| match range.state {
+        let is_given = |range: &&GovernedRange| match range.state {
             RangeState::Governed(given) => given.is_restored(),
             _ => false,
         };
@@ -75,61 +75,62 @@ impl Process {
     }
 
     /// Adds a mapping where nothing else is.
-    pub fn insert(&mut self, range: Range) {
+    pub fn insert(&mut self, range: GovernedRange) {
         self.ranges.insert(range.mapped.address, range);
     }
 
     /// Takes out all that begins at `address`.
-    pub fn remove(&mut self, address: u64) -> Option<Range> {
+    pub fn remove(&mut self, address: u64) -> Option<GovernedRange> {
         let range = self.ranges.remove(&address)?;
-        self.tell_ended(&range);
+        self.report_ended(&range);
         Some(range)
     }
 
     /// Cuts out what lies in `start..end`. Returns what was cut and what is left of it.
-    pub fn cut(&mut self, start: u64, end: u64) -> Vec<Cut> {
-        let is_hit = |range: &Range| range.mapped.end() > start;
+    pub fn cut(&mut self, start: u64, end: u64) -> Vec<CutRange> {
+        let is_hit = |range: &GovernedRange| range.mapped.end() > start;
         let hit = self.ranges.range(..end).rev().map(|(_, range)| range);
         let hit: Vec<u64> = hit.take_while(|r| is_hit(r)).map(|r| r.mapped.address).collect();
         let mut cuts = Vec::new();
         for address in hit {
             let Some(range) = self.ranges.remove(&address) else { continue };
             let whole = range.clone();
-            let left: Vec<Range> = range.without(start, end).into_iter().flatten().collect();
+            let left: Vec<GovernedRange> =
+                range.without(start, end).into_iter().flatten().collect();
             if left.is_empty() {
-                self.tell_ended(&whole);
+                self.report_ended(&whole);
             }
             left.iter().for_each(|piece| self.insert(piece.clone()));
-            cuts.push(Cut { whole, left });
+            cuts.push(CutRange { whole, left });
         }
         cuts
     }
 
     /// What was done for it until now.
     pub fn statistics(&self, page_bytes: u64, state: Option<MappingState>) -> ProcessStatistics {
-        let mut told = self.told.clone();
+        let mut told = self.statistics.clone();
         for range in self.ranges.values() {
             let own = match range.state {
-                RangeState::Governed(Given::Own) => MappingState::OwnAdvice,
-                RangeState::Governed(Given::Left) => MappingState::GivenBack,
+                RangeState::Governed(AdviceOrigin::Program) => MappingState::OwnAdvice,
+                RangeState::Governed(AdviceOrigin::Left) => MappingState::Restored,
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,
             };
-            told.mappings.push(tell(range, state.unwrap_or(own), page_bytes));
+            told.mappings.push(mapping_statistics(range, state.unwrap_or(own), page_bytes));
         }
         told
     }
 
-    fn tell_ended(&mut self, range: &Range) {
+    fn report_ended(&mut self, range: &GovernedRange) {
         if !matches!(range.state, RangeState::Governed(_)) {
             return;
         }
-        let mut one = tell(range, MappingState::Ended, page_bytes());
-        if self.told.mappings.len() < MOST_TOLD {
-            self.told.mappings.push(one);
+        let mut one = mapping_statistics(range, MappingState::Ended, page_bytes());
+        if self.statistics.mappings.len() < MAX_REPORTED_MAPPINGS {
+            self.statistics.mappings.push(one);
             return;
         }
-        match self.told.mappings.last_mut().filter(|last| last.path.is_none()) {
+        match self.statistics.mappings.last_mut().filter(|last| last.path.is_none()) {
             Some(sum) => {
                 sum.mappings += 1;
                 sum.major_faults += one.major_faults;
@@ -140,7 +141,7 @@ impl Process {
             }
             None => {
                 (one.path, one.address, one.length_bytes, one.offset_bytes) = (None, 0, 0, 0);
-                self.told.mappings.push(one);
+                self.statistics.mappings.push(one);
             }
         }
     }
@@ -148,13 +149,17 @@ impl Process {
 
 /// A mapping of which a part was replaced.
 #[derive(Debug)]
-pub struct Cut {
-    pub whole: Range,
+pub struct CutRange {
+    pub whole: GovernedRange,
     /// What is left of it.
-    pub left: Vec<Range>,
+    pub left: Vec<GovernedRange>,
 }
 
-fn tell(range: &Range, state: MappingState, page_bytes: u64) -> MappingStatistics {
+fn mapping_statistics(
+    range: &GovernedRange,
+    state: MappingState,
+    page_bytes: u64,
+) -> MappingStatistics {
     let path = range.mapped.file.as_ref().map(|file| file.path.clone());
     MappingStatistics {
         path: Some(path.unwrap_or_default()),
@@ -181,37 +186,40 @@ mod tests {
     use super::*;
     use crate::range::tests::mapped;
 
-    fn governed(address: u64, length: u64) -> Range {
-        let mut range = Range::new(mapped(address, length, 1), 1);
-        range.state = RangeState::Governed(Given::Advised { stopped_ns: 0 });
+    fn governed(address: u64, length: u64) -> GovernedRange {
+        let mut range = GovernedRange::new(mapped(address, length, 1), 1);
+        range.state = RangeState::Governed(AdviceOrigin::Governor { stopped_ns: 0 });
         range
     }
 
     #[test]
     fn what_is_mapped_over_others_cuts_them() {
-        let mut process = Process::new(7, 0);
+        let mut process = GovernedProcess::new(7, 0);
         for start in [0x10000, 0x20000, 0x30000] {
             process.insert(governed(start, 0x8000));
         }
-        assert!(process.at(0x17fff).is_some() && process.at(0x18000).is_none());
+        assert!(process.range_at(0x17fff).is_some() && process.range_at(0x18000).is_none());
         let cuts = process.cut(0x14000, 0x22000);
         assert_eq!(cuts.len(), 2);
         let all: Vec<_> =
             process.ranges().map(|own| (own.mapped.address, own.mapped.end())).collect();
         assert_eq!(all, [(0x10000, 0x14000), (0x22000, 0x28000), (0x30000, 0x38000)]);
         process.cut(0, u64::MAX);
-        assert_eq!((process.len(), process.told.mappings.len()), (0, 3));
+        assert_eq!((process.len(), process.statistics.mappings.len()), (0, 3));
     }
 
     #[test]
     fn many_ended_mappings_are_told_as_a_sum() {
-        let mut process = Process::new(7, 0);
-        for _ in 0..MOST_TOLD + 10 {
+        let mut process = GovernedProcess::new(7, 0);
+        for _ in 0..MAX_REPORTED_MAPPINGS + 10 {
             process.insert(governed(0x10000, 0x8000));
             process.cut(0x10000, 0x18000);
         }
         let told = process.statistics(4096, None).mappings;
-        assert_eq!(told.len(), MOST_TOLD + 1);
-        assert_eq!(told.iter().map(|own| own.mappings).sum::<u64>(), MOST_TOLD as u64 + 10);
+        assert_eq!(told.len(), MAX_REPORTED_MAPPINGS + 1);
+        assert_eq!(
+            told.iter().map(|own| own.mappings).sum::<u64>(),
+            MAX_REPORTED_MAPPINGS as u64 + 10
+        );
     }
 }

@@ -3,11 +3,11 @@
 use filemap_attach::MappedRange;
 use filemap_policy::Pages;
 
-use crate::request::Given;
+use crate::request::AdviceOrigin;
 
 /// A mapping that is governed, or is to be.
 #[derive(Clone, Debug)]
-pub struct Range {
+pub struct GovernedRange {
     pub mapped: MappedRange,
     /// Of the request that takes it. The pieces of a mapping that was cut share it.
     pub id: u64,
@@ -16,23 +16,23 @@ pub struct Range {
     pub state: RangeState,
     /// When it may be asked for to leave it to the kernel. `None` while that is under way.
     pub leave_at_ns: Option<u64>,
-    pub counts: Counts,
+    pub counts: RangeCounts,
 }
 
 /// How far a mapping is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeState {
     /// It was asked for, so many times. Where `is_due` nobody is at it.
-    Asked { tries: u32, is_due: bool },
+    Requested { tries: u32, is_due: bool },
     /// It is governed.
-    Governed(Given),
+    Governed(AdviceOrigin),
     /// It cannot be: it is kept so that it is not asked for again.
-    LeftAlone,
+    Ignored,
 }
 
 /// What was done for a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RangeCounts {
     /// Pages that were missing.
     pub major_faults: u64,
     /// Pages that were touched, as far as they were told, and not missing.
@@ -47,17 +47,17 @@ pub struct Counts {
     pub stopped_ns: u64,
 }
 
-impl Range {
+impl GovernedRange {
     /// A mapping that is to be taken by the request `id`.
-    pub fn new(mapped: MappedRange, id: u64) -> Range {
-        let state = RangeState::Asked { tries: 1, is_due: false };
-        let (may_be_inherited, counts) = (false, Counts::default());
-        Range { mapped, id, may_be_inherited, state, leave_at_ns: Some(0), counts }
+    pub fn new(mapped: MappedRange, id: u64) -> GovernedRange {
+        let state = RangeState::Requested { tries: 1, is_due: false };
+        let (may_be_inherited, counts) = (false, RangeCounts::default());
+        GovernedRange { mapped, id, may_be_inherited, state, leave_at_ns: Some(0), counts }
     }
 
     /// The same in another process, of which nothing is counted yet.
-    pub fn copied(&self) -> Range {
-        Range { counts: Counts::default(), leave_at_ns: Some(0), ..self.clone() }
+    pub fn copy_uncounted(&self) -> GovernedRange {
+        GovernedRange { counts: RangeCounts::default(), leave_at_ns: Some(0), ..self.clone() }
     }
 
     /// The pages of the file that are mapped.
@@ -89,17 +89,17 @@ impl Range {
         both.address = start;
         both.length_bytes = end.checked_sub(start).filter(|length| *length > 0)?;
         both.offset_bytes += start - other.address;
-        let part = Range { mapped: both.clone(), ..self.clone() };
+        let part = GovernedRange { mapped: both.clone(), ..self.clone() };
         part.is_within(own).then_some(both)
     }
 
     /// What is left of it without `start..end`: the part before, and the part after, of which
     /// nothing is counted.
-    pub fn without(self, start: u64, end: u64) -> [Option<Range>; 2] {
+    pub fn without(self, start: u64, end: u64) -> [Option<GovernedRange>; 2] {
         let own = (self.mapped.address, self.mapped.end());
         let after = (end < own.1).then(|| {
             let cut = end.max(own.0) - own.0;
-            let mut after = self.copied();
+            let mut after = self.copy_uncounted();
             after.mapped.address += cut;
             after.mapped.offset_bytes += cut;
             after.mapped.length_bytes -= cut;
@@ -145,9 +145,10 @@ pub mod tests {
             (0x4000, 0x9000, vec![(0x1000, 0x3000, 0)]),
             (0x2000, 0x3000, vec![(0x1000, 0x1000, 0), (0x3000, 0x2000, 0x2000)]),
         ] {
-            let mut range = Range::new(mapped(0x1000, 0x4000, 1), 5);
+            let mut range = GovernedRange::new(mapped(0x1000, 0x4000, 1), 5);
             range.counts.calls = 3;
-            let pieces: Vec<Range> = range.without(start, end).into_iter().flatten().collect();
+            let pieces: Vec<GovernedRange> =
+                range.without(start, end).into_iter().flatten().collect();
             let places = pieces
                 .iter()
                 .map(|piece| &piece.mapped)

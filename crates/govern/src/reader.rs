@@ -19,65 +19,65 @@ const THREADS: usize = 3;
 
 /// So many of them are for what the program may do later. More would make the single pages late
 /// that it waits for meanwhile.
-const MOST_FOR_LATER: usize = 2;
+const MAX_SPECULATIVE: usize = 2;
 
 /// Calls that wait at most. What is older has been waited for in vain.
-const MOST_WAITING: usize = 2048;
+const MAX_QUEUED: usize = 2048;
 
 /// Reads that are asked for.
 #[derive(Debug)]
-pub struct Reader {
-    shared: Arc<Shared>,
+pub struct ReadaheadPool {
+    shared: Arc<ReaderShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// A call to be made.
 #[derive(Debug)]
-pub struct Read {
+pub struct ReadRequest {
     pub id: FileId,
     pub file: Arc<OpenFile>,
     pub pages: Pages,
     /// It is for what the program may do later.
-    pub is_for_later: bool,
+    pub is_speculative: bool,
 }
 
 #[derive(Debug)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct ReaderShared {
+    queue: Mutex<ReadQueue>,
     has_more: Condvar,
     page_bytes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Read>,
-    waiting_for_later: VecDeque<Read>,
-    reading_for_later: usize,
+struct ReadQueue {
+    urgent: VecDeque<ReadRequest>,
+    speculative: VecDeque<ReadRequest>,
+    speculative_active: usize,
     is_over: bool,
 }
 
-impl Reader {
+impl ReadaheadPool {
     /// Starts the threads.
-    pub fn start(page_bytes: u64) -> io::Result<Reader> {
+    pub fn start(page_bytes: u64) -> io::Result<ReadaheadPool> {
         let (queue, has_more) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { queue, has_more, page_bytes });
+        let shared = Arc::new(ReaderShared { queue, has_more, page_bytes });
         let start = |_| {
             let shared = Arc::clone(&shared);
-            thread::Builder::new().name("reader".to_string()).spawn(move || shared.work())
+            thread::Builder::new().name("reader".to_string()).spawn(move || shared.run())
         };
         let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
-        Ok(Reader { shared, threads })
+        Ok(ReadaheadPool { shared, threads })
     }
 
     /// Asks for reads in order, after those that wait already. Returns the oldest where too many
     /// wait: they are not made.
-    pub fn ask(&self, reads: impl IntoIterator<Item = Read>) -> Vec<Read> {
+    pub fn submit(&self, reads: impl IntoIterator<Item = ReadRequest>) -> Vec<ReadRequest> {
         let mut queue = self.shared.queue();
         let mut dropped = Vec::new();
         for read in reads {
-            let waiting = queue.of(read.is_for_later);
+            let waiting = queue.queue_of(read.is_speculative);
             waiting.push_back(read);
-            if waiting.len() > MOST_WAITING {
+            if waiting.len() > MAX_QUEUED {
                 dropped.extend(waiting.pop_front());
             }
         }
@@ -87,44 +87,44 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ReadaheadPool {
     fn drop(&mut self) {
         let mut queue = self.shared.queue();
         queue.is_over = true;
-        queue.waiting.clear();
-        queue.waiting_for_later.clear();
+        queue.urgent.clear();
+        queue.speculative.clear();
         drop(queue);
         self.shared.has_more.notify_all();
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
-impl Queue {
-    fn of(&mut self, is_for_later: bool) -> &mut VecDeque<Read> {
-        if is_for_later { &mut self.waiting_for_later } else { &mut self.waiting }
+impl ReadQueue {
+    fn queue_of(&mut self, is_for_later: bool) -> &mut VecDeque<ReadRequest> {
+        if is_for_later { &mut self.speculative } else { &mut self.urgent }
     }
 
     /// The next call to be made. Whoever has made one for later says so.
-    fn next(&mut self) -> Option<Read> {
-        if let Some(read) = self.waiting.pop_front() {
+    fn next(&mut self) -> Option<ReadRequest> {
+        if let Some(read) = self.urgent.pop_front() {
             return Some(read);
         }
-        if self.reading_for_later >= MOST_FOR_LATER {
+        if self.speculative_active >= MAX_SPECULATIVE {
             return None;
         }
-        let read = self.waiting_for_later.pop_front()?;
-        self.reading_for_later += 1;
+        let read = self.speculative.pop_front()?;
+        self.speculative_active += 1;
         Some(read)
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl ReaderShared {
+    fn queue(&self) -> MutexGuard<'_, ReadQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
-        while let Some(read) = self.next() {
+    fn run(&self) {
+        while let Some(read) = self.wait_for_next() {
             let offset = read.pages.first * self.page_bytes;
             let length = NonZeroU64::new(read.pages.count() * self.page_bytes);
             // A read that is refused costs a fault later.
@@ -132,14 +132,14 @@ impl Shared {
             // That returned when the reads were under way. This waits for the last of them.
             let last_page = read.pages.end.saturating_sub(1) * self.page_bytes;
             let _ = rustix::io::pread(&read.file.file, &mut [0_u8], last_page);
-            if read.is_for_later {
+            if read.is_speculative {
                 // This thread itself goes on with the next one.
-                self.queue().reading_for_later -= 1;
+                self.queue().speculative_active -= 1;
             }
         }
     }
 
-    fn next(&self) -> Option<Read> {
+    fn wait_for_next(&self) -> Option<ReadRequest> {
         let mut queue = self.queue();
         loop {
             if queue.is_over {

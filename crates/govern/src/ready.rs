@@ -7,18 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 /// The variable that names the socket.
-const SOCKET: &str = "NOTIFY_SOCKET";
+const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Tells who started this process, if that wants to know it.
 ///
 /// # Errors
 /// When nobody hears it any more.
-pub fn tell() -> io::Result<()> {
-    std::env::var_os(SOCKET).map_or(Ok(()), |name| tell_at(&name))
+pub fn notify() -> io::Result<()> {
+    std::env::var_os(SOCKET_VARIABLE).map_or(Ok(()), |name| notify_socket(&name))
 }
 
 /// Tells whoever has the socket `name`: a path, or `@` and an abstract address.
-fn tell_at(name: &OsStr) -> io::Result<()> {
+fn notify_socket(name: &OsStr) -> io::Result<()> {
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(name)?,
@@ -41,11 +41,11 @@ mod tests {
             (SocketAddr::from_abstract_name(&name).unwrap(), OsStr::new(&abstract_name)),
         ] {
             let socket = UnixDatagram::bind_addr(&address).unwrap();
-            tell_at(name).unwrap();
+            notify_socket(name).unwrap();
             let mut heard = [0; 16];
             let length = socket.recv(&mut heard).unwrap();
             assert_eq!(heard[..length], *b"READY=1");
         }
-        assert!(tell_at(OsStr::new("/no/such/socket")).is_err());
+        assert!(notify_socket(OsStr::new("/no/such/socket")).is_err());
     }
 }

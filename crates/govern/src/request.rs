@@ -9,7 +9,7 @@ use crate::file::OpenFile;
 
 /// A mapping to take: to open its file and to advise it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
+pub struct TakeMapping {
     pub id: u64,
     pub pid: u32,
     /// The thread that mapped it, or one that has just run.
@@ -22,12 +22,12 @@ pub struct Take {
     /// The thread has just read something by a fault there.
     pub has_faulted: bool,
     /// It is not advised: the kernel's own readahead of this file costs less.
-    pub is_left_to_kernel: bool,
+    pub prefers_kernel: bool,
 }
 
 /// A mapping whose advice is to be restored, since the kernel's own readahead costs less there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leave {
+pub struct ReleaseMapping {
     pub id: u64,
     pub pid: u32,
     /// A thread that has just read something by a fault there.
@@ -38,7 +38,7 @@ pub struct Leave {
 /// Something to do.
 #[derive(Clone, Debug)]
 pub enum Request {
-    Task(Task),
+    Task(AdvisorTask),
     Read {
         id: FileId,
         file: Arc<OpenFile>,
@@ -58,55 +58,55 @@ pub enum Request {
 
 /// Something to do that may take its time.
 #[derive(Clone, Debug)]
-pub enum Task {
-    Take(Take),
-    Leave(Leave),
+pub enum AdvisorTask {
+    Take(TakeMapping),
+    Leave(ReleaseMapping),
     /// Restore the advice of a range that is not to be governed any more.
-    PutBack {
+    Restore {
         pid: u32,
         range: MappedRange,
     },
     /// A process has inherited mappings with advice.
-    Inherited {
+    NoteInherited {
         pid: u32,
         ranges: Vec<MappedRange>,
     },
     /// Read what a process has mapped. Ranges with a number from `before` on are newer.
-    Maps {
+    ReadMaps {
         pid: u32,
         before: u64,
     },
 }
 
-impl Task {
+impl AdvisorTask {
     /// The process that it is about.
     pub fn pid(&self) -> u32 {
         match *self {
-            Task::Take(Take { pid, .. })
-            | Task::Leave(Leave { pid, .. })
-            | Task::PutBack { pid, .. }
-            | Task::Inherited { pid, .. }
-            | Task::Maps { pid, .. } => pid,
+            AdvisorTask::Take(TakeMapping { pid, .. })
+            | AdvisorTask::Leave(ReleaseMapping { pid, .. })
+            | AdvisorTask::Restore { pid, .. }
+            | AdvisorTask::NoteInherited { pid, .. }
+            | AdvisorTask::ReadMaps { pid, .. } => pid,
         }
     }
 
     /// Whether an answer comes to it.
-    pub fn is_answered(&self) -> bool {
-        !matches!(self, Task::PutBack { .. } | Task::Inherited { .. })
+    pub fn has_reply(&self) -> bool {
+        !matches!(self, AdvisorTask::Restore { .. } | AdvisorTask::NoteInherited { .. })
     }
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub enum Answer {
+pub enum AdvisorReply {
     Took {
         id: u64,
         pid: u32,
-        took: Took,
+        took: TakeResult,
     },
     /// Whether a mapping has the advice again that it had.
-    Left {
-        leave: Leave,
+    Released {
+        leave: ReleaseMapping,
         stopped_ns: Option<u64>,
     },
     Maps {
@@ -120,20 +120,20 @@ pub enum Answer {
         pid: u32,
     },
     /// How long it took to read a page of a file, once for each device.
-    Sampled {
+    PageReadTime {
         took_ns: u64,
     },
 }
 
 /// What came of taking a mapping.
 #[derive(Debug)]
-pub enum Took {
+pub enum TakeResult {
     /// It is governed. Its file has `pages` pages.
-    Governed { file: Arc<OpenFile>, pages: u64, given: Given },
+    Governed { file: Arc<OpenFile>, pages: u64, given: AdviceOrigin },
     /// It cannot be advised now.
-    Later(String),
+    Retry(String),
     /// It is not to be governed, by what it is.
-    LeftAlone(String),
+    Ignored(String),
     /// It cannot be governed, since something refuses it.
     Refused(String),
     /// It is not there any more.
@@ -142,22 +142,22 @@ pub enum Took {
 
 /// Whose advice a governed mapping has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum AdviceOrigin {
     /// This governor has advised it RANDOM.
-    Advised { stopped_ns: u64 },
+    Governor { stopped_ns: u64 },
     /// It was advised by this governor in the process that forked, or before it was moved.
     Inherited,
     /// The program has advised it RANDOM itself.
-    Own,
+    Program,
     /// Nothing is advised, since it is only observed.
-    Nothing,
+    ObserveOnly,
     /// Nothing is advised any more, since the kernel's own readahead costs less.
     Left,
 }
 
-impl Given {
+impl AdviceOrigin {
     /// Whether the advice is to be restored in the end.
     pub fn is_restored(self) -> bool {
-        matches!(self, Given::Advised { .. } | Given::Inherited)
+        matches!(self, AdviceOrigin::Governor { .. } | AdviceOrigin::Inherited)
     }
 }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// What was done for processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct GovernStatistics {
     /// Each image of each process that had a mapping to govern, in order of their beginning.
     pub processes: Vec<ProcessStatistics>,
     /// Images that are not among these, since they are too many.
-    pub processes_left_out: u64,
+    pub unreported_processes: u64,
     /// Records that the kernel had no room for.
     pub lost_records: u64,
     /// Reads that were asked for and dropped, since the device was too slow for them.
@@ -39,7 +39,7 @@ pub struct ProcessStatistics {
 
 impl ProcessStatistics {
     /// Whether nothing was done for it, and nothing stood against that.
-    pub fn says_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let is_idle = |own: &MappingStatistics| {
             own.major_faults == 0 && own.calls == 0 && own.stopped_ns == 0
         };
@@ -59,7 +59,7 @@ pub enum MappingState {
     /// It was governed until it ended.
     Ended,
     /// It was governed, and its advice was restored.
-    GivenBack,
+    Restored,
 }
 
 impl MappingState {
@@ -69,7 +69,7 @@ impl MappingState {
             MappingState::Governed => "governed",
             MappingState::OwnAdvice => "own-advice",
             MappingState::Ended => "ended",
-            MappingState::GivenBack => "given-back",
+            MappingState::Restored => "given-back",
         }
     }
 }
@@ -78,7 +78,7 @@ impl MappingState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingStatistics {
     /// Its file; null where this stands for several mappings that have ended.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "path_as_text")]
     pub path: Option<PathBuf>,
     /// How many mappings it stands for.
     pub mappings: u64,
@@ -108,6 +108,6 @@ pub struct MappingStatistics {
 }
 
 /// A path that is no text is written as it is shown.
-fn as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+fn path_as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

@@ -6,12 +6,12 @@ use miniz_oxide::deflate::core::{
 };
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::columns::{self, Coding, Columns, Head, Touch};
+use crate::columns::{self, EncodedTouch, PageCoding, PageColumnHeader, TouchColumns};
 use crate::error::Problem;
-use crate::event::{Event, What};
+use crate::event::{Event, EventKind};
 use crate::events;
 use crate::wait;
-use crate::wire::{Bytes, put_number};
+use crate::wire::{ByteReader, encode_number};
 
 /// Most touches of a block.
 pub const MAX_TOUCHES: usize = 1 << 16;
@@ -20,13 +20,13 @@ pub const MAX_TOUCHES: usize = 1 << 16;
 pub const MAX_OTHERS: usize = 1 << 16;
 
 /// A block is written when its other events take as many bytes.
-pub const MANY_BYTES: usize = 1 << 20;
+pub const MAX_OTHER_BYTES: usize = 1 << 20;
 
 /// Longest part of a block before it is compressed, in bytes.
 const MAX_PART_BYTES: usize = 4 << 20;
 
 /// So many touches are tried to find out how the pages of a block become shortest.
-const TRIED: usize = 4096;
+const SAMPLED_TOUCHES: usize = 4096;
 
 /// The fastest that looks for what repeats: columns leave little to find.
 const LEVEL: i32 = 1;
@@ -37,7 +37,7 @@ const RAW: i32 = -15;
 /// Events that are to be written.
 #[derive(Debug, Default)]
 pub struct Block {
-    touches: Vec<Touch>,
+    touches: Vec<EncodedTouch>,
     /// The other events, and how many they are.
     others: Vec<u8>,
     other_count: usize,
@@ -53,36 +53,36 @@ impl Block {
     pub fn is_full(&self) -> bool {
         self.touches.len() >= MAX_TOUCHES
             || self.other_count >= MAX_OTHERS
-            || self.others.len() >= MANY_BYTES
+            || self.others.len() >= MAX_OTHER_BYTES
     }
 
     /// Adds an event whose wait is `wait`.
     pub fn push(&mut self, event: &Event, wait: u8) {
-        if let What::Touch { mapping, page, is_write } = event.what {
-            self.touches.push(Touch { thread: event.thread, mapping, page, is_write, wait });
+        if let EventKind::Touch { mapping, page, is_write } = event.kind {
+            self.touches.push(EncodedTouch { thread: event.thread, mapping, page, is_write, wait });
             return;
         }
-        put_number(&mut self.others, (self.touches.len() - self.before_last) as u64);
-        put_number(&mut self.others, u64::from(event.thread));
+        encode_number(&mut self.others, (self.touches.len() - self.before_last) as u64);
+        encode_number(&mut self.others, u64::from(event.thread));
         self.others.push(wait);
-        events::put(&mut self.others, &event.what);
+        events::encode(&mut self.others, &event.kind);
         self.other_count += 1;
         self.before_last = self.touches.len();
     }
 
     /// The contents of its frame.
-    pub fn put(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        put_number(&mut bytes, self.touches.len() as u64);
-        put_number(&mut bytes, self.other_count as u64);
-        put_part(&mut bytes, &self.others);
-        let columns = columns::put(&self.touches, self.coding());
-        put_part(&mut bytes, &columns.threads);
-        put_part(&mut bytes, &columns.mappings);
-        columns.pages.head.put(&mut bytes);
-        columns.pages.parts.iter().for_each(|part| put_part(&mut bytes, part));
-        put_part(&mut bytes, &columns.waits);
-        put_part(&mut bytes, &columns.writes);
+        encode_number(&mut bytes, self.touches.len() as u64);
+        encode_number(&mut bytes, self.other_count as u64);
+        encode_part(&mut bytes, &self.others);
+        let columns = columns::encode(&self.touches, self.best_coding());
+        encode_part(&mut bytes, &columns.threads);
+        encode_part(&mut bytes, &columns.mappings);
+        columns.pages.head.encode(&mut bytes);
+        columns.pages.parts.iter().for_each(|part| encode_part(&mut bytes, part));
+        encode_part(&mut bytes, &columns.waits);
+        encode_part(&mut bytes, &columns.writes);
         bytes
     }
 
@@ -93,57 +93,61 @@ impl Block {
     }
 
     /// How its pages become shortest, going by some of them.
-    fn coding(&self) -> Coding {
-        let start = self.touches.len().saturating_sub(TRIED) / 2;
-        let some = &self.touches[start..(start + TRIED).min(self.touches.len())];
-        let length = |coding: &Coding| {
+    fn best_coding(&self) -> PageCoding {
+        let start = self.touches.len().saturating_sub(SAMPLED_TOUCHES) / 2;
+        let some = &self.touches[start..(start + SAMPLED_TOUCHES).min(self.touches.len())];
+        let length = |coding: &PageCoding| {
             let mut bytes = Vec::new();
-            let pages = columns::pages(some, *coding);
-            pages.parts.iter().for_each(|part| put_part(&mut bytes, part));
+            let pages = columns::encode_pages(some, *coding);
+            pages.parts.iter().for_each(|part| encode_part(&mut bytes, part));
             bytes.len()
         };
-        Coding::ALL.into_iter().min_by_key(length).expect("there are codings")
+        PageCoding::ALL.into_iter().min_by_key(length).expect("there are codings")
     }
 }
 
 /// A block that was read: its touches, and the other events, each with how many touches stand
 /// before it.
 #[derive(Debug, Default)]
-pub struct Events {
-    pub touches: Vec<Touch>,
+pub struct BlockEvents {
+    pub touches: Vec<EncodedTouch>,
     pub others: Vec<(usize, Event)>,
 }
 
 /// Reads the contents of a frame that [`Block::put`] has made.
-pub fn take(bytes: &[u8]) -> Result<Events, Problem> {
-    let mut bytes = Bytes::new(bytes);
+pub fn decode(bytes: &[u8]) -> Result<BlockEvents, Problem> {
+    let mut bytes = ByteReader::new(bytes);
     let touch_count = bytes.count("touches in a block", MAX_TOUCHES)?;
     let other_count = bytes.count("other events in a block", MAX_OTHERS)?;
-    let others = take_part(&mut bytes)?;
-    let (threads, mappings) = (take_part(&mut bytes)?, take_part(&mut bytes)?);
-    let head = Head::take(&mut bytes)?;
-    let parts = (0..head.parts()).map(|_| take_part(&mut bytes)).collect::<Result<_, _>>()?;
-    let (waits, writes) = (take_part(&mut bytes)?, take_part(&mut bytes)?);
-    let pages = columns::Pages { head, parts };
-    let columns = Columns { threads, mappings, pages, waits, writes };
+    let others = decode_part(&mut bytes)?;
+    let (threads, mappings) = (decode_part(&mut bytes)?, decode_part(&mut bytes)?);
+    let head = PageColumnHeader::decode(&mut bytes)?;
+    let parts = (0..head.parts()).map(|_| decode_part(&mut bytes)).collect::<Result<_, _>>()?;
+    let (waits, writes) = (decode_part(&mut bytes)?, decode_part(&mut bytes)?);
+    let pages = columns::PageColumn { head, parts };
+    let columns = TouchColumns { threads, mappings, pages, waits, writes };
     if !bytes.is_empty() {
         return Err(Problem::malformed("a block is longer than its parts"));
     }
-    let touches = columns::take(&columns, touch_count)?;
-    Ok(Events { touches, others: take_others(&others, touch_count, other_count)? })
+    let touches = columns::decode(&columns, touch_count)?;
+    Ok(BlockEvents { touches, others: decode_others(&others, touch_count, other_count)? })
 }
 
-fn take_others(bytes: &[u8], touches: usize, count: usize) -> Result<Vec<(usize, Event)>, Problem> {
-    let mut bytes = Bytes::new(bytes);
+fn decode_others(
+    bytes: &[u8],
+    touches: usize,
+    count: usize,
+) -> Result<Vec<(usize, Event)>, Problem> {
+    let mut bytes = ByteReader::new(bytes);
     let mut before = 0;
     let mut others = Vec::new();
     for _ in 0..count {
         before += bytes.count("touches before an event", touches - before)?;
-        let thread = bytes.small("a thread")?;
+        let thread = bytes.number_u32("a thread")?;
         let wait = bytes.byte()?;
         let unknown = || Problem::malformed(format!("a wait is written as {wait}"));
-        let wait_ns = wait::of_byte(wait).ok_or_else(unknown)?;
-        others.push((before, Event { thread, wait_ns, what: events::take(&mut bytes)? }));
+        let wait_ns = wait::decode(wait).ok_or_else(unknown)?;
+        others.push((before, Event { thread, wait_ns, kind: events::decode(&mut bytes)? }));
     }
     if bytes.is_empty() {
         Ok(others)
@@ -154,19 +158,19 @@ fn take_others(bytes: &[u8], touches: usize, count: usize) -> Result<Vec<(usize,
 
 /// Adds a part: its length, its length as it stands here, and the part, compressed where that is
 /// shorter.
-fn put_part(bytes: &mut Vec<u8>, part: &[u8]) {
+fn encode_part(bytes: &mut Vec<u8>, part: &[u8]) {
     let ways = [CompressionStrategy::Default, CompressionStrategy::HuffmanOnly];
-    let packed = ways.into_iter().filter_map(|way| packed(part, way));
+    let packed = ways.into_iter().filter_map(|way| compress_part(part, way));
     let packed = packed.min_by_key(Vec::len);
     let stands = packed.as_deref().unwrap_or(part);
-    put_number(bytes, part.len() as u64);
-    put_number(bytes, stands.len() as u64);
+    encode_number(bytes, part.len() as u64);
+    encode_number(bytes, stands.len() as u64);
     bytes.extend(stands);
 }
 
 /// `part`, compressed, where that is shorter. Bytes of few kinds that do not repeat become shortest
 /// where nothing is looked for that does.
-fn packed(part: &[u8], way: CompressionStrategy) -> Option<Vec<u8>> {
+fn compress_part(part: &[u8], way: CompressionStrategy) -> Option<Vec<u8>> {
     let flags = create_comp_flags_from_zip_params(LEVEL, RAW, way as i32);
     let mut packed = vec![0; part.len()];
     let (status, _, length) =
@@ -175,7 +179,7 @@ fn packed(part: &[u8], way: CompressionStrategy) -> Option<Vec<u8>> {
     (status == TDEFLStatus::Done && length < part.len()).then_some(packed)
 }
 
-fn take_part(bytes: &mut Bytes<'_>) -> Result<Vec<u8>, Problem> {
+fn decode_part(bytes: &mut ByteReader<'_>) -> Result<Vec<u8>, Problem> {
     let length = bytes.count("bytes in a part of a block", MAX_PART_BYTES)?;
     let stands = bytes.count("bytes in a part of a block", length)?;
     let stands = bytes.take(stands)?;

@@ -2,11 +2,11 @@
 
 use crate::error::Problem;
 use crate::wait;
-use crate::wire::{Bytes, put_number};
+use crate::wire::{ByteReader, encode_number};
 
 /// A touch, with its wait as a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct EncodedTouch {
     pub thread: u32,
     pub mapping: u32,
     pub page: u64,
@@ -19,7 +19,7 @@ const MAX_WIDTH: usize = 8;
 
 /// How the pages of a block are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Coding {
+pub enum PageCoding {
     /// As numbers from the least page of the block on: all first bytes, then all second ones.
     #[default]
     Planes,
@@ -29,104 +29,105 @@ pub enum Coding {
     Words,
 }
 
-impl Coding {
-    pub const ALL: [Coding; 3] = [Coding::Planes, Coding::Differences, Coding::Words];
+impl PageCoding {
+    pub const ALL: [PageCoding; 3] =
+        [PageCoding::Planes, PageCoding::Differences, PageCoding::Words];
 
     fn number(self) -> u8 {
         match self {
-            Coding::Planes => 0,
-            Coding::Differences => 1,
-            Coding::Words => 2,
+            PageCoding::Planes => 0,
+            PageCoding::Differences => 1,
+            PageCoding::Words => 2,
         }
     }
 }
 
 /// The columns of some touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
+pub struct TouchColumns {
     pub threads: Vec<u8>,
     pub mappings: Vec<u8>,
-    pub pages: Pages,
+    pub pages: PageColumn,
     pub waits: Vec<u8>,
     pub writes: Vec<u8>,
 }
 
 /// The pages of some touches: what is added to each of so many bytes, and these bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
+pub struct PageColumn {
     /// What stands before the parts.
-    pub head: Head,
+    pub head: PageColumnHeader,
     /// A part for each byte of a page, or one with all.
     pub parts: Vec<Vec<u8>>,
 }
 
 /// How pages are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
-    coding: Coding,
+pub struct PageColumnHeader {
+    coding: PageCoding,
     width: usize,
     base: u64,
 }
 
-impl Head {
-    pub fn put(&self, bytes: &mut Vec<u8>) {
+impl PageColumnHeader {
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.extend([self.coding.number(), self.width as u8]);
-        put_number(bytes, self.base);
+        encode_number(bytes, self.base);
     }
 
-    pub fn take(bytes: &mut Bytes<'_>) -> Result<Head, Problem> {
+    pub fn decode(bytes: &mut ByteReader<'_>) -> Result<PageColumnHeader, Problem> {
         let number = bytes.byte()?;
-        let coding = Coding::ALL.into_iter().find(|coding| coding.number() == number);
+        let coding = PageCoding::ALL.into_iter().find(|coding| coding.number() == number);
         let coding =
             coding.ok_or_else(|| Problem::malformed(format!("pages have the coding {number}")))?;
         let width = usize::from(bytes.byte()?);
         if width > MAX_WIDTH {
             return Err(Problem::malformed(format!("a page takes {width} bytes")));
         }
-        Ok(Head { coding, width, base: bytes.number()? })
+        Ok(PageColumnHeader { coding, width, base: bytes.number()? })
     }
 
     /// How many parts stand after it.
     pub fn parts(&self) -> usize {
-        if self.coding == Coding::Words { 1 } else { self.width }
+        if self.coding == PageCoding::Words { 1 } else { self.width }
     }
 }
 
 /// The columns of `touches`.
-pub fn put(touches: &[Touch], coding: Coding) -> Columns {
-    Columns {
-        threads: runs(touches.iter().map(|touch| u64::from(touch.thread))),
-        mappings: runs(touches.iter().map(|touch| u64::from(touch.mapping))),
-        pages: pages(touches, coding),
+pub fn encode(touches: &[EncodedTouch], coding: PageCoding) -> TouchColumns {
+    TouchColumns {
+        threads: encode_runs(touches.iter().map(|touch| u64::from(touch.thread))),
+        mappings: encode_runs(touches.iter().map(|touch| u64::from(touch.mapping))),
+        pages: encode_pages(touches, coding),
         waits: touches.iter().map(|touch| touch.wait).collect(),
-        writes: runs(touches.iter().map(|touch| u64::from(touch.is_write))),
+        writes: encode_runs(touches.iter().map(|touch| u64::from(touch.is_write))),
     }
 }
 
 /// The touches of `columns`, which are `count`.
-pub fn take(columns: &Columns, count: usize) -> Result<Vec<Touch>, Problem> {
-    let Columns { threads, mappings, pages, waits, writes } = columns;
+pub fn decode(columns: &TouchColumns, count: usize) -> Result<Vec<EncodedTouch>, Problem> {
+    let TouchColumns { threads, mappings, pages, waits, writes } = columns;
     let mut touches =
-        vec![Touch { thread: 0, mapping: 0, page: 0, is_write: false, wait: 0 }; count];
-    take_runs(threads, &mut touches, |touch, value| {
+        vec![EncodedTouch { thread: 0, mapping: 0, page: 0, is_write: false, wait: 0 }; count];
+    decode_runs(threads, &mut touches, |touch, value| {
         touch.thread = value.try_into().ok()?;
         Some(())
     })?;
-    take_runs(mappings, &mut touches, |touch, value| {
+    decode_runs(mappings, &mut touches, |touch, value| {
         touch.mapping = value.try_into().ok()?;
         Some(())
     })?;
-    take_pages(pages, &mut touches)?;
+    decode_pages(pages, &mut touches)?;
     if waits.len() != count {
         return Err(Problem::malformed("a block has more or fewer waits than touches"));
     }
     for (touch, byte) in touches.iter_mut().zip(waits) {
-        if wait::of_byte(*byte).is_none() {
+        if wait::decode(*byte).is_none() {
             return Err(Problem::malformed(format!("a wait is written as {byte}")));
         }
         touch.wait = *byte;
     }
-    take_runs(writes, &mut touches, |touch, value| {
+    decode_runs(writes, &mut touches, |touch, value| {
         touch.is_write = value == 1;
         (value <= 1).then_some(())
     })?;
@@ -134,38 +135,38 @@ pub fn take(columns: &Columns, count: usize) -> Result<Vec<Touch>, Problem> {
 }
 
 /// Each value with how often it comes in a row.
-fn runs(values: impl Iterator<Item = u64>) -> Vec<u8> {
+fn encode_runs(values: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut run: Option<(u64, u64)> = None;
     for value in values {
         match &mut run {
             Some((same, count)) if *same == value => *count += 1,
             _ => {
-                put_run(&mut bytes, run);
+                encode_run(&mut bytes, run);
                 run = Some((value, 1));
             }
         }
     }
-    put_run(&mut bytes, run);
+    encode_run(&mut bytes, run);
     bytes
 }
 
-fn put_run(bytes: &mut Vec<u8>, run: Option<(u64, u64)>) {
+fn encode_run(bytes: &mut Vec<u8>, run: Option<(u64, u64)>) {
     if let Some((value, count)) = run {
-        put_number(bytes, value);
-        put_number(bytes, count);
+        encode_number(bytes, value);
+        encode_number(bytes, count);
     }
 }
 
 /// Gives each of `touches` its value of the column `bytes`. `set` has none where the value cannot
 /// be.
-fn take_runs(
+fn decode_runs(
     bytes: &[u8],
-    touches: &mut [Touch],
-    set: impl Fn(&mut Touch, u64) -> Option<()>,
+    touches: &mut [EncodedTouch],
+    set: impl Fn(&mut EncodedTouch, u64) -> Option<()>,
 ) -> Result<(), Problem> {
     let other_count = || Problem::malformed("a column has more or fewer values than touches");
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = ByteReader::new(bytes);
     let mut left = touches;
     while !bytes.is_empty() {
         let value = bytes.number()?;
@@ -181,28 +182,28 @@ fn take_runs(
 }
 
 /// The pages of `touches`.
-pub fn pages(touches: &[Touch], coding: Coding) -> Pages {
+pub fn encode_pages(touches: &[EncodedTouch], coding: PageCoding) -> PageColumn {
     let base = match coding {
-        Coding::Differences => 0,
-        Coding::Planes | Coding::Words => {
+        PageCoding::Differences => 0,
+        PageCoding::Planes | PageCoding::Words => {
             touches.iter().map(|touch| touch.page).min().unwrap_or_default()
         }
     };
-    let mut before = Before::default();
+    let mut before = LastPages::default();
     let values = touches.iter().map(|touch| match coding {
-        Coding::Differences => {
+        PageCoding::Differences => {
             let last = before.replace(touch.mapping, touch.page);
             let difference = touch.page.wrapping_sub(last) as i64;
             (difference << 1 ^ difference >> 63) as u64
         }
-        Coding::Planes | Coding::Words => touch.page - base,
+        PageCoding::Planes | PageCoding::Words => touch.page - base,
     });
     let values: Vec<u64> = values.collect();
     let most = values.iter().copied().max().unwrap_or_default();
     let width = (u64::BITS - most.leading_zeros()).div_ceil(8) as usize;
     let plane = |plane| values.iter().map(|value| (value >> (8 * plane)) as u8).collect();
     let parts = match coding {
-        Coding::Words => {
+        PageCoding::Words => {
             vec![
                 values
                     .iter()
@@ -210,35 +211,35 @@ pub fn pages(touches: &[Touch], coding: Coding) -> Pages {
                     .collect(),
             ]
         }
-        Coding::Planes | Coding::Differences => (0..width).map(plane).collect(),
+        PageCoding::Planes | PageCoding::Differences => (0..width).map(plane).collect(),
     };
-    Pages { head: Head { coding, width, base }, parts }
+    PageColumn { head: PageColumnHeader { coding, width, base }, parts }
 }
 
-fn take_pages(pages: &Pages, touches: &mut [Touch]) -> Result<(), Problem> {
-    let Head { coding, width, base } = pages.head;
-    let length = if coding == Coding::Words { width * touches.len() } else { touches.len() };
+fn decode_pages(pages: &PageColumn, touches: &mut [EncodedTouch]) -> Result<(), Problem> {
+    let PageColumnHeader { coding, width, base } = pages.head;
+    let length = if coding == PageCoding::Words { width * touches.len() } else { touches.len() };
     if pages.parts.iter().any(|part| part.len() != length) {
         return Err(Problem::malformed("a block has more or fewer pages than touches"));
     }
-    let mut before = Before::default();
+    let mut before = LastPages::default();
     for (number, touch) in touches.iter_mut().enumerate() {
         let mut value = 0u64;
         for place in 0..width {
             let byte = match coding {
-                Coding::Words => pages.parts[0][number * width + place],
-                Coding::Planes | Coding::Differences => pages.parts[place][number],
+                PageCoding::Words => pages.parts[0][number * width + place],
+                PageCoding::Planes | PageCoding::Differences => pages.parts[place][number],
             };
             value |= u64::from(byte) << (8 * place);
         }
         touch.page = match coding {
-            Coding::Differences => {
+            PageCoding::Differences => {
                 let difference = (value >> 1) as i64 ^ -((value & 1) as i64);
-                let page = before.of(touch.mapping).wrapping_add_signed(difference);
+                let page = before.last_page(touch.mapping).wrapping_add_signed(difference);
                 before.replace(touch.mapping, page);
                 page
             }
-            Coding::Planes | Coding::Words => base
+            PageCoding::Planes | PageCoding::Words => base
                 .checked_add(value)
                 .ok_or_else(|| Problem::malformed("a page is longer than 64 bits"))?,
         };
@@ -248,26 +249,26 @@ fn take_pages(pages: &Pages, touches: &mut [Touch]) -> Result<(), Problem> {
 
 /// The last page of each mapping, 0 at first.
 #[derive(Default)]
-struct Before {
+struct LastPages {
     pages: std::collections::HashMap<u32, u64>,
     /// The mapping that was asked for last, and its page.
-    at_hand: Option<(u32, u64)>,
+    cached: Option<(u32, u64)>,
 }
 
-impl Before {
-    fn of(&self, mapping: u32) -> u64 {
-        match self.at_hand {
+impl LastPages {
+    fn last_page(&self, mapping: u32) -> u64 {
+        match self.cached {
             Some((same, page)) if same == mapping => page,
             _ => self.pages.get(&mapping).copied().unwrap_or_default(),
         }
     }
 
     fn replace(&mut self, mapping: u32, page: u64) -> u64 {
-        let last = self.of(mapping);
-        if let Some((other, page)) = self.at_hand.filter(|(other, _)| *other != mapping) {
+        let last = self.last_page(mapping);
+        if let Some((other, page)) = self.cached.filter(|(other, _)| *other != mapping) {
             self.pages.insert(other, page);
         }
-        self.at_hand = Some((mapping, page));
+        self.cached = Some((mapping, page));
         last
     }
 }
@@ -279,19 +280,19 @@ mod tests {
     #[test]
     fn each_coding_gives_the_same_touches() {
         let pages = [7, 1 << 29, 8, u64::MAX, 0, 9, 1 << 40];
-        let touch = |(number, page): (usize, u64)| Touch {
+        let touch = |(number, page): (usize, u64)| EncodedTouch {
             thread: number as u32 / 3,
             mapping: number as u32 % 2,
             page,
             is_write: number % 3 == 0,
             wait: number as u8,
         };
-        let touches: Vec<Touch> = pages.into_iter().enumerate().map(touch).collect();
+        let touches: Vec<EncodedTouch> = pages.into_iter().enumerate().map(touch).collect();
         for some in [&touches[..], &touches[..1], &[]] {
-            for coding in Coding::ALL {
-                let columns = put(some, coding);
-                assert_eq!(take(&columns, some.len()).as_deref(), Ok(some), "{coding:?}");
-                assert!(take(&columns, some.len() + 1).is_err());
+            for coding in PageCoding::ALL {
+                let columns = encode(some, coding);
+                assert_eq!(decode(&columns, some.len()).as_deref(), Ok(some), "{coding:?}");
+                assert!(decode(&columns, some.len() + 1).is_err());
             }
         }
     }

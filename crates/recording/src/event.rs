@@ -5,14 +5,14 @@ use std::path::PathBuf;
 /// Something that a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The thread, as an index: the first [`What::Thread`] of a recording is 0. Of
-    /// [`What::Process`] and [`What::Thread`] it means nothing.
+    /// The thread, as an index: the first [`EventKind::Thread`] of a recording is 0. Of
+    /// [`EventKind::Process`] and [`EventKind::Thread`] it means nothing.
     pub thread: u32,
     /// Time since what this thread did before, without what that itself took, in nanoseconds. A
     /// recording keeps it within 25 %, and the sum over many.
     pub wait_ns: u64,
     /// What it did.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// Consecutive pages of a mapping, counted from its first.
@@ -28,7 +28,7 @@ pub struct Pages {
 /// by index, each kind by itself: the first of a kind that a recording has is 0. An event that
 /// names one comes after the one that introduces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// A process is seen first.
     Process {
         /// Its number.

@@ -15,26 +15,26 @@ const HEAD_BYTES: usize = 13;
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     Header,
     Block,
     End,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Header, Kind::Block, Kind::End];
+impl FrameKind {
+    const ALL: [FrameKind; 3] = [FrameKind::Header, FrameKind::Block, FrameKind::End];
 
     fn byte(self) -> u8 {
         match self {
-            Kind::Header => b'H',
-            Kind::Block => b'B',
-            Kind::End => b'E',
+            FrameKind::Header => b'H',
+            FrameKind::Block => b'B',
+            FrameKind::End => b'E',
         }
     }
 }
 
 /// Writes a frame; returns its length in bytes.
-pub fn write(output: &mut impl Write, kind: Kind, contents: &[u8]) -> io::Result<u64> {
+pub fn write(output: &mut impl Write, kind: FrameKind, contents: &[u8]) -> io::Result<u64> {
     let mut head = [0; HEAD_BYTES];
     head[0] = kind.byte();
     head[1..5].copy_from_slice(&(contents.len() as u32).to_le_bytes());
@@ -49,7 +49,7 @@ pub fn write(output: &mut impl Write, kind: Kind, contents: &[u8]) -> io::Result
 /// A frame that was read, and its length in bytes.
 #[derive(Debug)]
 pub struct Frame {
-    pub kind: Kind,
+    pub kind: FrameKind,
     pub contents: Vec<u8>,
     pub bytes: u64,
 }
@@ -62,7 +62,7 @@ pub fn read(input: &mut impl Read) -> Result<Option<Frame>, Problem> {
     if crc32fast::hash(&head[..9]) != number(9) {
         return Err(Problem::Damaged);
     }
-    let kind = Kind::ALL.into_iter().find(|kind| kind.byte() == head[0]);
+    let kind = FrameKind::ALL.into_iter().find(|kind| kind.byte() == head[0]);
     let kind = kind.ok_or_else(|| Problem::malformed(format!("a part has kind {}", head[0])))?;
     let length = number(1) as usize;
     if length > MAX_BYTES {

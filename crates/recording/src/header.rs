@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::error::Problem;
-use crate::wire::{Bytes, put_number, put_text};
+use crate::wire::{ByteReader, encode_number, encode_text};
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -14,7 +14,7 @@ const PAGE_SIZES: std::ops::RangeInclusive<u64> = 4096..=65536;
 
 /// Which touches a recording has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RecordingMode {
     /// The first of each page of a mapping, by each process.
     FirstTouches,
     /// Each change of page.
@@ -25,17 +25,22 @@ pub enum Mode {
     Faults,
 }
 
-impl Mode {
+impl RecordingMode {
     /// Every one.
-    pub const ALL: [Mode; 4] = [Mode::FirstTouches, Mode::Changes, Mode::Import, Mode::Faults];
+    pub const ALL: [RecordingMode; 4] = [
+        RecordingMode::FirstTouches,
+        RecordingMode::Changes,
+        RecordingMode::Import,
+        RecordingMode::Faults,
+    ];
 
     /// The name in the file, and for users.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::FirstTouches => "first-touches",
-            Mode::Changes => "changes",
-            Mode::Import => "import",
-            Mode::Faults => "faults",
+            RecordingMode::FirstTouches => "first-touches",
+            RecordingMode::Changes => "changes",
+            RecordingMode::Import => "import",
+            RecordingMode::Faults => "faults",
         }
     }
 }
@@ -49,7 +54,7 @@ pub struct Header {
     /// The program and its arguments; nothing where they are not known.
     pub command: Vec<OsString>,
     /// Which touches it has.
-    pub mode: Mode,
+    pub mode: RecordingMode,
     /// Where touches were looked for at an interval only, that interval in nanoseconds; otherwise
     /// 0.
     pub resolution_ns: u64,
@@ -68,7 +73,7 @@ pub struct Header {
 
 impl Header {
     /// A header with pages of 4 KiB that says nothing of where it was made.
-    pub fn new(mode: Mode) -> Header {
+    pub fn new(mode: RecordingMode) -> Header {
         Header {
             command: Vec::new(),
             mode,
@@ -93,15 +98,15 @@ const OPEN_PAGES: u64 = 8;
 
 /// The bytes of `header`: fields, each a number, and a text. Readers skip the fields that they do
 /// not know.
-pub fn put(header: &Header) -> Vec<u8> {
+pub fn encode(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut field = |number: u64, text: &[u8]| {
-        put_number(&mut bytes, number);
-        put_text(&mut bytes, text);
+        encode_number(&mut bytes, number);
+        encode_text(&mut bytes, text);
     };
     let number = |value: u64| {
         let mut bytes = Vec::new();
-        put_number(&mut bytes, value);
+        encode_number(&mut bytes, value);
         bytes
     };
     header.command.iter().for_each(|word| field(COMMAND, word.as_bytes()));
@@ -118,27 +123,27 @@ pub fn put(header: &Header) -> Vec<u8> {
 }
 
 /// Reads what [`put`] has written.
-pub fn take(bytes: &[u8]) -> Result<Header, Problem> {
-    let mut header = Header::new(Mode::FirstTouches);
+pub fn decode(bytes: &[u8]) -> Result<Header, Problem> {
+    let mut header = Header::new(RecordingMode::FirstTouches);
     let mut mode = None;
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = ByteReader::new(bytes);
     while !bytes.is_empty() {
         let (field, text) = (bytes.number()?, bytes.text()?);
         let words = || String::from_utf8_lossy(text).into_owned();
         match field {
             COMMAND => header.command.push(OsStr::from_bytes(text).to_owned()),
             MODE => mode = Some(words()),
-            RESOLUTION => header.resolution_ns = Bytes::new(text).number()?,
-            PAGE_SIZE => header.page_size = Bytes::new(text).number()?,
+            RESOLUTION => header.resolution_ns = ByteReader::new(text).number()?,
+            PAGE_SIZE => header.page_size = ByteReader::new(text).number()?,
             CLOCK => header.clock = words(),
             KERNEL => header.kernel = words(),
             MACHINE => header.machine = words(),
-            OPEN_PAGES => header.open_pages = Bytes::new(text).number()?,
+            OPEN_PAGES => header.open_pages = ByteReader::new(text).number()?,
             _ => {}
         }
     }
     let mode = mode.unwrap_or_default();
-    let known = Mode::ALL.into_iter().find(|known| known.name() == mode);
+    let known = RecordingMode::ALL.into_iter().find(|known| known.name() == mode);
     let unknown = || {
         let shown: String = mode.chars().filter(|c| !c.is_control()).take(40).collect();
         Problem::malformed(format!("its mode is '{shown}'"))

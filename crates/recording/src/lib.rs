@@ -26,9 +26,9 @@ mod wire;
 mod writer;
 
 pub use error::{Error, Problem};
-pub use event::{Event, MAX_CALLERS, Pages, What};
+pub use event::{Event, EventKind, MAX_CALLERS, Pages};
 pub use frame::MAGIC;
-pub use header::{Header, Mode, NO_CLOCK, VERSION};
+pub use header::{Header, NO_CLOCK, RecordingMode, VERSION};
 pub use may_write::may_write;
 pub use reader::{Reader, Truncated};
 pub use writer::{Totals, Writer};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Error, Event, What};
+use crate::{Error, Event, EventKind};
 
 /// `PROT_WRITE`.
 const WRITABLE: u32 = 2;
@@ -12,7 +12,7 @@ const KIND: u32 = 0xf;
 const PRIVATE: u32 = 2;
 
 /// Where a mapping is: which file, and whether what is written there reaches it.
-struct Made {
+struct MappedFile {
     open: usize,
     is_shared: bool,
 }
@@ -27,37 +27,37 @@ pub fn may_write(
     events: impl Iterator<Item = Result<Event, Error>>,
 ) -> Result<Option<String>, Error> {
     let (mut files, mut opens): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut made: Vec<Made> = Vec::new();
+    let mut made: Vec<MappedFile> = Vec::new();
     for event in events {
-        let (file, does) = match event?.what {
-            What::File { path, .. } => {
+        let (file, does) = match event?.kind {
+            EventKind::File { path, .. } => {
                 files.push(path);
                 continue;
             }
-            What::Open { file } => {
+            EventKind::Open { file } => {
                 opens.push(file as usize);
                 continue;
             }
-            What::Map { open, protection, flags, .. } => {
+            EventKind::Map { open, protection, flags, .. } => {
                 let open = open as usize;
                 let is_shared = flags & KIND != PRIVATE;
-                made.push(Made { open, is_shared });
+                made.push(MappedFile { open, is_shared });
                 if !is_shared || protection & WRITABLE == 0 {
                     continue;
                 }
                 (opens.get(open), "maps it so that it can be written")
             }
-            What::Protect { mapping, protection, .. } if protection & WRITABLE != 0 => {
+            EventKind::Protect { mapping, protection, .. } if protection & WRITABLE != 0 => {
                 let of = made.get(mapping as usize).filter(|made| made.is_shared);
                 let Some(of) = of else { continue };
                 (opens.get(of.open), "makes a mapping of it writable")
             }
-            What::Touch { mapping, is_write: true, .. } => {
+            EventKind::Touch { mapping, is_write: true, .. } => {
                 let of = made.get(mapping as usize).filter(|made| made.is_shared);
                 let Some(of) = of else { continue };
                 (opens.get(of.open), "writes to it through a mapping")
             }
-            What::Truncate { file, .. } => {
+            EventKind::Truncate { file, .. } => {
                 let shown = files.get(file as usize).map(|path| path.display().to_string());
                 return Ok(Some(format!("changes the size of '{}'", shown.unwrap_or_default())));
             }

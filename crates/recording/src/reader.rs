@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use crate::block::{self, Events};
+use crate::block::{self, BlockEvents};
 use crate::error::{Error, Problem};
-use crate::event::{Event, What};
-use crate::frame::{self, Kind, MAGIC};
+use crate::event::{Event, EventKind};
+use crate::frame::{self, FrameKind, MAGIC};
 use crate::header::{self, Header, VERSION};
-use crate::references::Known;
+use crate::references::ReferenceCheck;
 use crate::wait;
 use crate::writer::Totals;
 
@@ -31,10 +31,10 @@ pub struct Reader<R> {
     /// Where the block at hand begins.
     block_at: u64,
     header: Header,
-    known: Known,
-    events: Events,
+    references: ReferenceCheck,
+    events: BlockEvents,
     /// How many touches and other events of the block were given out.
-    given: (usize, usize),
+    position: (usize, usize),
     totals: Totals,
     truncated: Option<Truncated>,
     is_over: bool,
@@ -47,8 +47,8 @@ impl<R: Read> Reader<R> {
     /// When it is no recording that can be read.
     pub fn new(mut input: R, name: &str) -> Result<Reader<R>, Error> {
         let error = |at, problem| Error { name: name.to_string(), at, problem };
-        let of_start = |problem| error(0, problem);
-        let magic = frame::take(&mut input, MAGIC.len()).map_err(of_start)?;
+        let start_error = |problem| error(0, problem);
+        let magic = frame::take(&mut input, MAGIC.len()).map_err(start_error)?;
         if magic.as_deref() != Some(&MAGIC) {
             return Err(error(0, Problem::Foreign));
         }
@@ -62,19 +62,19 @@ impl<R: Read> Reader<R> {
         at += 4;
         let frame = frame::read(&mut input).map_err(|problem| error(at, problem))?;
         let frame = frame.ok_or_else(|| error(at, Problem::NoHeader))?;
-        if frame.kind != Kind::Header {
+        if frame.kind != FrameKind::Header {
             return Err(error(at, Problem::malformed("no header stands first")));
         }
-        let header = header::take(&frame.contents).map_err(|problem| error(at, problem))?;
+        let header = header::decode(&frame.contents).map_err(|problem| error(at, problem))?;
         Ok(Reader {
             input,
             name: name.to_string(),
             at: at + frame.bytes,
             block_at: at,
-            known: Known::new(header.page_size),
+            references: ReferenceCheck::new(header.page_size),
             header,
-            events: Events::default(),
-            given: (0, 0),
+            events: BlockEvents::default(),
+            position: (0, 0),
             totals: Totals::default(),
             truncated: None,
             is_over: false,
@@ -102,20 +102,20 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next event of the block at hand.
-    fn next_of_block(&mut self) -> Option<Event> {
-        let (touches, others) = self.given;
+    fn next_in_block(&mut self) -> Option<Event> {
+        let (touches, others) = self.position;
         if let Some((before, event)) = self.events.others.get(others)
             && *before == touches
         {
-            self.given.1 += 1;
+            self.position.1 += 1;
             return Some(event.clone());
         }
         let touch = self.events.touches.get(touches)?;
-        self.given.0 += 1;
+        self.position.0 += 1;
         Some(Event {
             thread: touch.thread,
-            wait_ns: wait::of_byte(touch.wait).expect("the block was checked"),
-            what: What::Touch {
+            wait_ns: wait::decode(touch.wait).expect("the block was checked"),
+            kind: EventKind::Touch {
                 mapping: touch.mapping,
                 page: touch.page,
                 is_write: touch.is_write,
@@ -130,20 +130,20 @@ impl<R: Read> Reader<R> {
             return Ok(false);
         };
         match frame.kind {
-            Kind::Header => return Err(Problem::malformed("there is a second header")),
-            Kind::End if frame.contents != self.totals.put() => {
+            FrameKind::Header => return Err(Problem::malformed("there is a second header")),
+            FrameKind::End if frame.contents != self.totals.encode() => {
                 return Err(Problem::malformed("its end tells of other events than it has"));
             }
-            Kind::End => {
+            FrameKind::End => {
                 self.at += frame.bytes;
                 return match frame::take(&mut self.input, 1)? {
                     None => Ok(false),
                     Some(_) => Err(Problem::Behind),
                 };
             }
-            Kind::Block => self.events = block::take(&frame.contents)?,
+            FrameKind::Block => self.events = block::decode(&frame.contents)?,
         }
-        self.given = (0, 0);
+        self.position = (0, 0);
         self.block_at = self.at;
         self.at += frame.bytes;
         Ok(true)
@@ -152,10 +152,10 @@ impl<R: Read> Reader<R> {
     fn next_event(&mut self) -> Result<Option<Event>, Error> {
         let error = |reader: &Self, at, problem| Error { name: reader.name.clone(), at, problem };
         while !self.is_over {
-            if let Some(event) = self.next_of_block() {
-                let taken = self.known.take(&event);
+            if let Some(event) = self.next_in_block() {
+                let taken = self.references.check_event(&event);
                 taken.map_err(|problem| error(self, self.block_at, problem))?;
-                self.totals.add(&event.what);
+                self.totals.add(&event.kind);
                 return Ok(Some(event));
             }
             let read = self.read_block();

@@ -1,11 +1,11 @@
 //! What an event may name: what came before it.
 
 use crate::error::Problem;
-use crate::event::{Event, Pages, What};
+use crate::event::{Event, EventKind, Pages};
 
 /// What has been introduced so far.
 #[derive(Debug)]
-pub struct Known {
+pub struct ReferenceCheck {
     page_size: u64,
     processes: u32,
     threads: u32,
@@ -15,14 +15,21 @@ pub struct Known {
     mappings: Vec<u64>,
 }
 
-impl Known {
+impl ReferenceCheck {
     pub fn new(page_size: u64) -> Self {
-        Known { page_size, processes: 0, threads: 0, files: 0, opens: 0, mappings: Vec::new() }
+        ReferenceCheck {
+            page_size,
+            processes: 0,
+            threads: 0,
+            files: 0,
+            opens: 0,
+            mappings: Vec::new(),
+        }
     }
 
     /// Whether `mapping` has `page`, and `thread` is known: most events are touches.
     pub fn check_touch(&self, thread: u32, mapping: u32, page: u64) -> Result<(), Problem> {
-        check("thread", thread, self.threads)?;
+        check_index("thread", thread, self.threads)?;
         let pages = self.pages_of(mapping)?;
         if page < pages {
             return Ok(());
@@ -33,49 +40,51 @@ impl Known {
     }
 
     /// Whether `event` names what is known. Afterwards it is known what it introduces.
-    pub fn take(&mut self, event: &Event) -> Result<(), Problem> {
-        if !matches!(event.what, What::Process { .. } | What::Thread { .. }) {
-            check("thread", event.thread, self.threads)?;
+    pub fn check_event(&mut self, event: &Event) -> Result<(), Problem> {
+        if !matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. }) {
+            check_index("thread", event.thread, self.threads)?;
         }
-        match &event.what {
-            What::Process { parent, .. } => {
-                parent.map_or(Ok(()), |parent| check("process", parent, self.processes))?;
-                introduce(&mut self.processes)
+        match &event.kind {
+            EventKind::Process { parent, .. } => {
+                parent.map_or(Ok(()), |parent| check_index("process", parent, self.processes))?;
+                add_index(&mut self.processes)
             }
-            What::Thread { process, .. } => {
-                check("process", *process, self.processes)?;
-                introduce(&mut self.threads)
+            EventKind::Thread { process, .. } => {
+                check_index("process", *process, self.processes)?;
+                add_index(&mut self.threads)
             }
-            What::File { .. } => introduce(&mut self.files),
-            What::Open { file } => {
-                check("file", *file, self.files)?;
-                introduce(&mut self.opens)
+            EventKind::File { .. } => add_index(&mut self.files),
+            EventKind::Open { file } => {
+                check_index("file", *file, self.files)?;
+                add_index(&mut self.opens)
             }
-            What::Map { open, length_bytes, .. } => {
-                check("open file", *open, self.opens)?;
+            EventKind::Map { open, length_bytes, .. } => {
+                check_index("open file", *open, self.opens)?;
                 let pages = self.pages(*length_bytes)?;
                 self.mappings.push(pages);
                 Ok(())
             }
-            What::Unmap { mapping, part: None } => self.pages_of(*mapping).map(|_| ()),
-            What::Unmap { mapping, part: Some(pages) }
-            | What::Protect { mapping, pages, .. }
-            | What::Madvise { mapping, pages, .. } => self.check_part(*mapping, *pages),
-            What::Move { mapping, length_bytes, .. } => {
+            EventKind::Unmap { mapping, part: None } => self.pages_of(*mapping).map(|_| ()),
+            EventKind::Unmap { mapping, part: Some(pages) }
+            | EventKind::Protect { mapping, pages, .. }
+            | EventKind::Madvise { mapping, pages, .. } => self.check_part(*mapping, *pages),
+            EventKind::Move { mapping, length_bytes, .. } => {
                 self.pages_of(*mapping)?;
                 self.mappings[*mapping as usize] = self.pages(*length_bytes)?;
                 Ok(())
             }
-            What::Fadvise { open, .. }
-            | What::Readahead { open, .. }
-            | What::Read { open, .. }
-            | What::Close { open } => check("open file", *open, self.opens),
-            What::Truncate { file, .. } => check("file", *file, self.files),
-            What::Module { process, .. } | What::Exit { process } => {
-                check("process", *process, self.processes)
+            EventKind::Fadvise { open, .. }
+            | EventKind::Readahead { open, .. }
+            | EventKind::Read { open, .. }
+            | EventKind::Close { open } => check_index("open file", *open, self.opens),
+            EventKind::Truncate { file, .. } => check_index("file", *file, self.files),
+            EventKind::Module { process, .. } | EventKind::Exit { process } => {
+                check_index("process", *process, self.processes)
             }
-            What::Touch { mapping, page, .. } => self.check_touch(event.thread, *mapping, *page),
-            What::Lost { .. } => Ok(()),
+            EventKind::Touch { mapping, page, .. } => {
+                self.check_touch(event.thread, *mapping, *page)
+            }
+            EventKind::Lost { .. } => Ok(()),
         }
     }
 
@@ -87,7 +96,7 @@ impl Known {
     }
 
     fn pages_of(&self, mapping: u32) -> Result<u64, Problem> {
-        check("mapping", mapping, self.mappings.len() as u32)?;
+        check_index("mapping", mapping, self.mappings.len() as u32)?;
         Ok(self.mappings[mapping as usize])
     }
 
@@ -104,14 +113,14 @@ impl Known {
     }
 }
 
-fn check(what: &str, index: u32, known: u32) -> Result<(), Problem> {
+fn check_index(what: &str, index: u32, known: u32) -> Result<(), Problem> {
     if index < known {
         return Ok(());
     }
     Err(Problem::malformed(format!("it names {what} {index}, and has {known} so far")))
 }
 
-fn introduce(known: &mut u32) -> Result<(), Problem> {
+fn add_index(known: &mut u32) -> Result<(), Problem> {
     *known =
         known.checked_add(1).ok_or_else(|| Problem::malformed("there are too many of a kind"))?;
     Ok(())

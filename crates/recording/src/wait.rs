@@ -6,18 +6,18 @@
 //! far as that is an eighth of it, so that the sum of many comes out.
 
 /// Waits that are kept as they are.
-const EXACT: u64 = 8;
+const EXACT_BELOW_NS: u64 = 8;
 
 /// Longest wait that is told from longer ones: 2^62 ns.
-const LONGEST_NS: u64 = 1 << 62;
+const MAX_WAIT_NS: u64 = 1 << 62;
 
 /// The byte of the longest wait.
-const LAST: u8 = 8 + 4 * (62 - 3);
+const MAX_BYTE: u8 = 8 + 4 * (62 - 3);
 
 /// The byte that comes nearest to `wait_ns`.
-fn nearest(wait_ns: u64) -> u8 {
-    let wait_ns = wait_ns.min(LONGEST_NS);
-    if wait_ns < EXACT {
+fn nearest_byte(wait_ns: u64) -> u8 {
+    let wait_ns = wait_ns.min(MAX_WAIT_NS);
+    if wait_ns < EXACT_BELOW_NS {
         return wait_ns as u8;
     }
     let power = wait_ns.ilog2();
@@ -27,12 +27,12 @@ fn nearest(wait_ns: u64) -> u8 {
 }
 
 /// The wait that `byte` stands for, in nanoseconds; `None` where it stands for none.
-pub fn of_byte(byte: u8) -> Option<u64> {
+pub fn decode(byte: u8) -> Option<u64> {
     let byte = u64::from(byte);
-    if byte < EXACT {
+    if byte < EXACT_BELOW_NS {
         return Some(byte);
     }
-    if byte > u64::from(LAST) {
+    if byte > u64::from(MAX_BYTE) {
         return None;
     }
     let (power, step) = (3 + (byte - 8) / 4, 4 + (byte - 8) % 4);
@@ -41,18 +41,18 @@ pub fn of_byte(byte: u8) -> Option<u64> {
 
 /// What the waits of one thread were off.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rest {
+pub struct WaitEncoder {
     ns: i64,
 }
 
-impl Rest {
+impl WaitEncoder {
     /// The byte of the next wait.
-    pub fn byte(&mut self, wait_ns: u64) -> u8 {
-        let wait = wait_ns.min(LONGEST_NS) as i64;
+    pub fn encode(&mut self, wait_ns: u64) -> u8 {
+        let wait = wait_ns.min(MAX_WAIT_NS) as i64;
         let most = wait / 8;
         let wanted = wait + self.ns.clamp(-most, most);
-        let byte = nearest(wanted as u64);
-        self.ns = wanted - of_byte(byte).expect("it is the byte of a wait") as i64;
+        let byte = nearest_byte(wanted as u64);
+        self.ns = wanted - decode(byte).expect("it is the byte of a wait") as i64;
         byte
     }
 }
@@ -64,24 +64,24 @@ mod tests {
     #[test]
     fn each_byte_is_the_nearest_to_its_wait() {
         let mut before = None;
-        for byte in 0..=LAST {
-            let wait = of_byte(byte).unwrap();
-            assert_eq!(nearest(wait), byte);
+        for byte in 0..=MAX_BYTE {
+            let wait = decode(byte).unwrap();
+            assert_eq!(nearest_byte(wait), byte);
             assert!(before < Some(wait), "{byte}");
             before = Some(wait);
         }
-        assert_eq!(of_byte(LAST), Some(LONGEST_NS));
-        assert_eq!(of_byte(LAST + 1), None);
-        assert_eq!(nearest(u64::MAX), LAST);
+        assert_eq!(decode(MAX_BYTE), Some(MAX_WAIT_NS));
+        assert_eq!(decode(MAX_BYTE + 1), None);
+        assert_eq!(nearest_byte(u64::MAX), MAX_BYTE);
         // 9 lies in the middle of 8 and 10, 15 beyond the middle of 14 and 16.
-        assert_eq!([8, 9, 10, 15].map(|wait| of_byte(nearest(wait)).unwrap()), [8, 10, 10, 16]);
+        assert_eq!([8, 9, 10, 15].map(|wait| decode(nearest_byte(wait)).unwrap()), [8, 10, 10, 16]);
     }
 
     #[test]
     fn waits_are_near_and_their_sum_is_nearer() {
         for wait in [1u64, 9, 37, 1100, 123_456_789, 1 << 40, (1 << 62) - 1] {
-            let mut rest = Rest::default();
-            let kept: Vec<u64> = (0..1000).map(|_| of_byte(rest.byte(wait)).unwrap()).collect();
+            let mut rest = WaitEncoder::default();
+            let kept: Vec<u64> = (0..1000).map(|_| decode(rest.encode(wait)).unwrap()).collect();
             let near = |kept: &u64| kept.abs_diff(wait) <= wait / 4;
             assert!(kept.iter().all(near), "{wait}: {kept:?}");
             let sum: u128 = kept.iter().map(|kept| u128::from(*kept)).sum();

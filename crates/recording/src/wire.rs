@@ -9,7 +9,7 @@ const MAX_NUMBER_BYTES: usize = 10;
 pub const MAX_TEXT_BYTES: usize = 1 << 16;
 
 /// Adds `value`: seven bits a byte, the lowest first, with the highest bit set in all but the last.
-pub fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
+pub fn encode_number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -18,21 +18,21 @@ pub fn put_number(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Adds `text` after its length; what is beyond the longest text is cut off.
-pub fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
+pub fn encode_text(bytes: &mut Vec<u8>, text: &[u8]) {
     let text = &text[..text.len().min(MAX_TEXT_BYTES)];
-    put_number(bytes, text.len() as u64);
+    encode_number(bytes, text.len() as u64);
     bytes.extend(text);
 }
 
 /// Bytes that are read from the front.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes<'a> {
+pub struct ByteReader<'a> {
     left: &'a [u8],
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Bytes { left: bytes }
+        ByteReader { left: bytes }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -74,7 +74,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// A number that fits 32 bits. `what` names it.
-    pub fn small(&mut self, what: &str) -> Result<u32, Problem> {
+    pub fn number_u32(&mut self, what: &str) -> Result<u32, Problem> {
         let number = self.number()?;
         let beyond = |_| Problem::malformed(format!("{what} is {number}"));
         u32::try_from(number).map_err(beyond)
@@ -103,18 +103,18 @@ mod tests {
     fn numbers_come_back() {
         for value in [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), 1 << 63, u64::MAX] {
             let mut bytes = Vec::new();
-            put_number(&mut bytes, value);
-            let mut read = Bytes::new(&bytes);
+            encode_number(&mut bytes, value);
+            let mut read = ByteReader::new(&bytes);
             assert_eq!(read.number(), Ok(value));
             assert!(read.is_empty());
-            assert!(Bytes::new(&bytes[..bytes.len() - 1]).number().is_err());
+            assert!(ByteReader::new(&bytes[..bytes.len() - 1]).number().is_err());
         }
-        assert_eq!(Bytes::new(&[0x80, 0x01]).number(), Ok(128));
+        assert_eq!(ByteReader::new(&[0x80, 0x01]).number(), Ok(128));
         for longer in [[0xff; 10], [0x80; 10]] {
-            assert!(Bytes::new(&longer).number().is_err());
+            assert!(ByteReader::new(&longer).number().is_err());
         }
         let mut beyond = [0xff; 10];
         beyond[9] = 2;
-        assert!(Bytes::new(&beyond).number().is_err());
+        assert!(ByteReader::new(&beyond).number().is_err());
     }
 }

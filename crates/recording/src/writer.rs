@@ -4,12 +4,12 @@ use std::io::Write;
 
 use crate::block::Block;
 use crate::error::{Error, Problem};
-use crate::event::{Event, What};
-use crate::frame::{self, Kind, MAGIC};
+use crate::event::{Event, EventKind};
+use crate::frame::{self, FrameKind, MAGIC};
 use crate::header::{self, Header, VERSION};
-use crate::references::Known;
-use crate::wait::Rest;
-use crate::wire::put_number;
+use crate::references::ReferenceCheck;
+use crate::wait::WaitEncoder;
+use crate::wire::encode_number;
 
 /// What a recording has, told at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,21 +23,21 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn add(&mut self, what: &What) {
+    pub(crate) fn add(&mut self, what: &EventKind) {
         self.events += 1;
         match what {
-            What::Touch { .. } => self.touches += 1,
-            What::Lost { events } => self.lost = self.lost.saturating_add(*events),
+            EventKind::Touch { .. } => self.touches += 1,
+            EventKind::Lost { events } => self.lost = self.lost.saturating_add(*events),
             _ => {}
         }
     }
 
     /// The contents of its frame.
-    pub(crate) fn put(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         [self.events, self.touches, self.lost]
             .iter()
-            .for_each(|count| put_number(&mut bytes, *count));
+            .for_each(|count| encode_number(&mut bytes, *count));
         bytes
     }
 }
@@ -52,9 +52,9 @@ pub struct Writer<W> {
     output: W,
     name: String,
     at: u64,
-    known: Known,
+    references: ReferenceCheck,
     /// What the waits of each thread were off.
-    rests: Vec<Rest>,
+    wait_encoders: Vec<WaitEncoder>,
     block: Block,
     totals: Totals,
 }
@@ -69,16 +69,16 @@ impl<W: Write> Writer<W> {
             output,
             name: name.to_string(),
             at: 0,
-            known: Known::new(header.page_size),
-            rests: Vec::new(),
+            references: ReferenceCheck::new(header.page_size),
+            wait_encoders: Vec::new(),
             block: Block::default(),
             totals: Totals::default(),
         };
         let begin = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
         let written = writer.output.write_all(&begin);
-        written.map_err(|error| writer.unwritten(&error))?;
+        written.map_err(|error| writer.write_error(&error))?;
         writer.at = begin.len() as u64;
-        writer.frame(Kind::Header, &header::put(header))?;
+        writer.frame(FrameKind::Header, &header::encode(header))?;
         Ok(writer)
     }
 
@@ -88,19 +88,19 @@ impl<W: Write> Writer<W> {
     /// When it names what was not introduced before, or a block cannot be written. The recording
     /// is without the event then.
     pub fn write(&mut self, event: &Event) -> Result<(), Error> {
-        let taken = self.known.take(event);
+        let taken = self.references.check_event(event);
         taken.map_err(|problem| self.error(problem))?;
         let thread = event.thread as usize;
-        let is_first = matches!(event.what, What::Process { .. } | What::Thread { .. });
-        if matches!(event.what, What::Thread { .. }) {
-            self.rests.push(Rest::default());
+        let is_first = matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. });
+        if matches!(event.kind, EventKind::Thread { .. }) {
+            self.wait_encoders.push(WaitEncoder::default());
         }
-        let wait = match self.rests.get_mut(thread).filter(|_| !is_first) {
-            Some(rest) => rest.byte(event.wait_ns),
-            None => Rest::default().byte(event.wait_ns),
+        let wait = match self.wait_encoders.get_mut(thread).filter(|_| !is_first) {
+            Some(rest) => rest.encode(event.wait_ns),
+            None => WaitEncoder::default().encode(event.wait_ns),
         };
         self.block.push(event, wait);
-        self.totals.add(&event.what);
+        self.totals.add(&event.kind);
         if self.block.is_full() { self.flush() } else { Ok(()) }
     }
 
@@ -111,11 +111,11 @@ impl<W: Write> Writer<W> {
     /// When they cannot be written.
     pub fn flush(&mut self) -> Result<(), Error> {
         if !self.block.is_empty() {
-            let contents = self.block.put();
+            let contents = self.block.encode();
             self.block.clear();
-            self.frame(Kind::Block, &contents)?;
+            self.frame(FrameKind::Block, &contents)?;
         }
-        self.output.flush().map_err(|error| self.unwritten(&error))
+        self.output.flush().map_err(|error| self.write_error(&error))
     }
 
     /// Writes what is left and the end.
@@ -124,8 +124,8 @@ impl<W: Write> Writer<W> {
     /// When it cannot be written.
     pub fn finish(mut self) -> Result<(W, Totals), Error> {
         self.flush()?;
-        self.frame(Kind::End, &self.totals.put())?;
-        self.output.flush().map_err(|error| self.unwritten(&error))?;
+        self.frame(FrameKind::End, &self.totals.encode())?;
+        self.output.flush().map_err(|error| self.write_error(&error))?;
         Ok((self.output, self.totals))
     }
 
@@ -134,13 +134,13 @@ impl<W: Write> Writer<W> {
         self.totals
     }
 
-    fn frame(&mut self, kind: Kind, contents: &[u8]) -> Result<(), Error> {
+    fn frame(&mut self, kind: FrameKind, contents: &[u8]) -> Result<(), Error> {
         let written = frame::write(&mut self.output, kind, contents);
-        self.at += written.map_err(|error| self.unwritten(&error))?;
+        self.at += written.map_err(|error| self.write_error(&error))?;
         Ok(())
     }
 
-    fn unwritten(&self, error: &std::io::Error) -> Error {
+    fn write_error(&self, error: &std::io::Error) -> Error {
         self.error(Problem::Write { reason: frame::reason(error) })
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use filemap_recording::{Event, Pages, Reader, What};
+use filemap_recording::{Event, EventKind, Pages, Reader};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -20,52 +20,62 @@ fn words(event: &Event) -> String {
         })
     };
     let hex = |path: &Path| hex_of(path.as_os_str().as_bytes());
-    let what = match &event.what {
-        What::Process { pid, parent, program } => {
+    let what = match &event.kind {
+        EventKind::Process { pid, parent, program } => {
             format!("process {pid} {} {}", parent.map_or(0, |parent| parent + 1), hex(program))
         }
-        What::Thread { process, tid } => format!("thread {process} {tid}"),
-        What::Module { process, path, address, length_bytes, build_id, modified_ns } => {
+        EventKind::Thread { process, tid } => format!("thread {process} {tid}"),
+        EventKind::Module { process, path, address, length_bytes, build_id, modified_ns } => {
             let texts = format!("{} {}", hex(path), hex_of(build_id));
             format!("module {process} {address} {length_bytes} {modified_ns} {texts}")
         }
-        What::File { path, size_bytes, device, inode } => {
+        EventKind::File { path, size_bytes, device, inode } => {
             format!("file {size_bytes} {device} {inode} {}", hex(path))
         }
-        What::Open { file } => format!("open {file}"),
-        What::Map { open, address, length_bytes, offset_bytes, protection, flags, callers } => {
+        EventKind::Open { file } => format!("open {file}"),
+        EventKind::Map {
+            open,
+            address,
+            length_bytes,
+            offset_bytes,
+            protection,
+            flags,
+            callers,
+        } => {
             format!(
                 "map {open} {address} {length_bytes} {offset_bytes} {protection} {flags} \
                  {callers:?}"
             )
         }
-        What::Unmap { mapping, part: None } => format!("unmap {mapping}"),
-        What::Unmap { mapping, part: Some(Pages { first, pages }) } => {
+        EventKind::Unmap { mapping, part: None } => format!("unmap {mapping}"),
+        EventKind::Unmap { mapping, part: Some(Pages { first, pages }) } => {
             format!("unmap {mapping} {first} {pages}")
         }
-        What::Protect { mapping, pages: Pages { first, pages }, protection } => {
+        EventKind::Protect { mapping, pages: Pages { first, pages }, protection } => {
             format!("protect {mapping} {first} {pages} {protection}")
         }
-        What::Move { mapping, to, length_bytes } => format!("move {mapping} {to} {length_bytes}"),
-        What::Madvise { mapping, pages: Pages { first, pages }, advice } => {
+        EventKind::Move { mapping, to, length_bytes } => {
+            format!("move {mapping} {to} {length_bytes}")
+        }
+        EventKind::Madvise { mapping, pages: Pages { first, pages }, advice } => {
             format!("madvise {mapping} {first} {pages} {advice}")
         }
-        What::Fadvise { open, offset_bytes, length_bytes, advice } => {
+        EventKind::Fadvise { open, offset_bytes, length_bytes, advice } => {
             format!("fadvise {open} {offset_bytes} {length_bytes} {advice}")
         }
-        What::Readahead { open, offset_bytes, length_bytes } => {
+        EventKind::Readahead { open, offset_bytes, length_bytes } => {
             format!("readahead {open} {offset_bytes} {length_bytes}")
         }
-        What::Read { open, offset_bytes, length_bytes } => {
+        EventKind::Read { open, offset_bytes, length_bytes } => {
             format!("read {open} {offset_bytes} {length_bytes}")
         }
-        What::Truncate { file, size_bytes } => format!("truncate {file} {size_bytes}"),
-        What::Touch { mapping, page, is_write } => {
+        EventKind::Truncate { file, size_bytes } => format!("truncate {file} {size_bytes}"),
+        EventKind::Touch { mapping, page, is_write } => {
             format!("touch {mapping} {page} {}", u8::from(*is_write))
         }
-        What::Close { open } => format!("close {open}"),
-        What::Exit { process } => format!("exit {process}"),
-        What::Lost { events } => format!("lost {events}"),
+        EventKind::Close { open } => format!("close {open}"),
+        EventKind::Exit { process } => format!("exit {process}"),
+        EventKind::Lost { events } => format!("lost {events}"),
     };
     format!("{} {} {what}", event.thread, event.wait_ns)
 }
@@ -107,7 +117,7 @@ fn python_finds_the_same_events() {
         events.extend((0..5000).map(|number| Event {
             thread: 0,
             wait_ns: number * 37 % 5000,
-            what: What::Touch { mapping: 0, page: page(number), is_write: number % 7 == 0 },
+            kind: EventKind::Touch { mapping: 0, page: page(number), is_write: number % 7 == 0 },
         }));
         check(python, &format!("another_reader_of_pages_{number}"), &written(&events, 4000));
     }

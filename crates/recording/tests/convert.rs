@@ -4,27 +4,27 @@ use std::path::Path;
 
 use filemap_job::{Job, ProgramSpec};
 use filemap_model::{Digest, Profile, trace};
-use filemap_recording::convert::{Conversion, Existing, program};
-use filemap_recording::{Event, Header, Mode, Pages, Reader, What, Writer};
+use filemap_recording::convert::{Conversion, ExistingFile, convert};
+use filemap_recording::{Event, EventKind, Header, Pages, Reader, RecordingMode, Writer};
 use proptest::prelude::*;
 
 use crate::support::{begin, drafts, events};
 
-fn nowhere(_: &Path) -> Option<Existing> {
+fn nowhere(_: &Path) -> Option<ExistingFile> {
     None
 }
 
 /// Events of one thread each, with their waits.
-fn done(thread: u32, all: impl IntoIterator<Item = (u64, What)>) -> Vec<Event> {
-    all.into_iter().map(|(wait_ns, what)| Event { thread, wait_ns, what }).collect()
+fn done(thread: u32, all: impl IntoIterator<Item = (u64, EventKind)>) -> Vec<Event> {
+    all.into_iter().map(|(wait_ns, what)| Event { thread, wait_ns, kind: what }).collect()
 }
 
-fn touch(mapping: u32, page: u64) -> What {
-    What::Touch { mapping, page, is_write: false }
+fn touch(mapping: u32, page: u64) -> EventKind {
+    EventKind::Touch { mapping, page, is_write: false }
 }
 
-fn map(open: u32, pages: u64, protection: u32, flags: u32) -> What {
-    What::Map {
+fn map(open: u32, pages: u64, protection: u32, flags: u32) -> EventKind {
+    EventKind::Map {
         open,
         address: 1 << 40,
         length_bytes: pages * 4096,
@@ -35,11 +35,11 @@ fn map(open: u32, pages: u64, protection: u32, flags: u32) -> What {
     }
 }
 
-fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<Existing>) -> Conversion {
-    let mut writer = Writer::new(Vec::new(), "r", &Header::new(Mode::Changes)).unwrap();
+fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<ExistingFile>) -> Conversion {
+    let mut writer = Writer::new(Vec::new(), "r", &Header::new(RecordingMode::Changes)).unwrap();
     events.iter().for_each(|event| writer.write(event).unwrap());
     let (bytes, _) = writer.finish().unwrap();
-    program(&mut Reader::new(bytes.as_slice(), "r").unwrap(), existing).unwrap()
+    convert(&mut Reader::new(bytes.as_slice(), "r").unwrap(), existing).unwrap()
 }
 
 fn converted(events: &[Event]) -> (Job, Vec<String>) {
@@ -65,22 +65,32 @@ fn one_thread_decides_as_a_job_by_hand() {
     all.extend(done(
         0,
         [
-            (0, What::Madvise { mapping: 0, pages: Pages { first: 0, pages: 4096 }, advice: 1 }),
+            (
+                0,
+                EventKind::Madvise {
+                    mapping: 0,
+                    pages: Pages { first: 0, pages: 4096 },
+                    advice: 1,
+                },
+            ),
             (1024, touch(0, 7)),
             (1024, touch(0, 900)),
             (1024, touch(0, 8)),
             // From here on the think time is that after the phase before.
-            (1024, What::Read { open: 0, offset_bytes: 8192, length_bytes: 4096 }),
-            (0, What::Read { open: 0, offset_bytes: 12288, length_bytes: 4096 }),
-            (0, What::Read { open: 0, offset_bytes: 1 << 20, length_bytes: 100 }),
-            (0, What::Read { open: 0, offset_bytes: 0, length_bytes: 100 }),
-            (0, What::Madvise { mapping: 0, pages: Pages { first: 16, pages: 32 }, advice: 3 }),
-            (0, What::Fadvise { open: 0, offset_bytes: 0, length_bytes: 65536, advice: 4 }),
-            (0, What::Readahead { open: 0, offset_bytes: 1 << 23, length_bytes: 1 << 20 }),
+            (1024, EventKind::Read { open: 0, offset_bytes: 8192, length_bytes: 4096 }),
+            (0, EventKind::Read { open: 0, offset_bytes: 12288, length_bytes: 4096 }),
+            (0, EventKind::Read { open: 0, offset_bytes: 1 << 20, length_bytes: 100 }),
+            (0, EventKind::Read { open: 0, offset_bytes: 0, length_bytes: 100 }),
+            (
+                0,
+                EventKind::Madvise { mapping: 0, pages: Pages { first: 16, pages: 32 }, advice: 3 },
+            ),
+            (0, EventKind::Fadvise { open: 0, offset_bytes: 0, length_bytes: 65536, advice: 4 }),
+            (0, EventKind::Readahead { open: 0, offset_bytes: 1 << 23, length_bytes: 1 << 20 }),
             (0, map(0, 64, 3, 2)),
-            (0, What::Touch { mapping: 1, page: 5, is_write: true }),
+            (0, EventKind::Touch { mapping: 1, page: 5, is_write: true }),
             (0, touch(1, 6)),
-            (0, What::Unmap { mapping: 1, part: None }),
+            (0, EventKind::Unmap { mapping: 1, part: None }),
             (0, touch(0, 4095)),
         ],
     ));
@@ -158,26 +168,26 @@ fn one_thread_decides_as_a_job_by_hand() {
 #[test]
 fn what_a_job_cannot_say_is_told() {
     let mut all = begin(1024);
-    let second = What::Thread { process: 0, tid: 8 };
-    let child = What::Process { pid: 9, parent: Some(0), program: "/usr/bin/reader".into() };
-    let of_child = What::Thread { process: 1, tid: 9 };
+    let second = EventKind::Thread { process: 0, tid: 8 };
+    let child = EventKind::Process { pid: 9, parent: Some(0), program: "/usr/bin/reader".into() };
+    let of_child = EventKind::Thread { process: 1, tid: 9 };
     all.extend(done(1, [(0, second), (0, child), (0, of_child)]));
     let pages = Pages { first: 0, pages: 1 };
     all.extend(done(
         0,
         [
             (0, touch(0, 1)),
-            (0, What::Touch { mapping: 0, page: 2, is_write: true }),
-            (0, What::Protect { mapping: 0, pages, protection: 3 }),
-            (0, What::Madvise { mapping: 0, pages, advice: 12 }),
-            (0, What::Unmap { mapping: 0, part: Some(pages) }),
-            (0, What::Move { mapping: 0, to: 1 << 41, length_bytes: 2048 * 4096 }),
-            (0, What::Truncate { file: 0, size_bytes: 2048 * 4096 }),
+            (0, EventKind::Touch { mapping: 0, page: 2, is_write: true }),
+            (0, EventKind::Protect { mapping: 0, pages, protection: 3 }),
+            (0, EventKind::Madvise { mapping: 0, pages, advice: 12 }),
+            (0, EventKind::Unmap { mapping: 0, part: Some(pages) }),
+            (0, EventKind::Move { mapping: 0, to: 1 << 41, length_bytes: 2048 * 4096 }),
+            (0, EventKind::Truncate { file: 0, size_bytes: 2048 * 4096 }),
             (0, touch(0, 2047)),
-            (0, What::Lost { events: 3 }),
+            (0, EventKind::Lost { events: 3 }),
         ],
     ));
-    all.extend(done(1, [(0, touch(0, 3)), (0, What::Unmap { mapping: 0, part: None })]));
+    all.extend(done(1, [(0, touch(0, 3)), (0, EventKind::Unmap { mapping: 0, part: None })]));
     all.extend(done(2, [(0, touch(0, 4))]));
     let (program, said) = converted(&all);
     assert_eq!(
@@ -216,8 +226,8 @@ fn files_that_are_there_are_named_by_their_path() {
     all.extend(done(
         0,
         [
-            (0, What::File { path, size_bytes: 8192, device: 1, inode: 3 }),
-            (0, What::Open { file: 1 }),
+            (0, EventKind::File { path, size_bytes: 8192, device: 1, inode: 3 }),
+            (0, EventKind::Open { file: 1 }),
             (0, map(1, 2, 1, 1)),
             (0, touch(1, 0)),
             (0, touch(0, 0)),
@@ -227,7 +237,7 @@ fn files_that_are_there_are_named_by_their_path() {
     let there = |size_bytes: u64| {
         move |path: &Path| {
             let is_first = path == Path::new("/data/random.bin");
-            is_first.then_some(Existing { size_bytes, identity: (1, 2) })
+            is_first.then_some(ExistingFile { size_bytes, identity: (1, 2) })
         }
     };
     let same = converted_by(&all, &there(1024 * 4096));
@@ -245,11 +255,11 @@ fn files_that_are_there_are_named_by_their_path() {
 
 #[test]
 fn a_recording_without_accesses_is_no_job() {
-    let mut writer = Writer::new(Vec::new(), "r", &Header::new(Mode::Changes)).unwrap();
+    let mut writer = Writer::new(Vec::new(), "r", &Header::new(RecordingMode::Changes)).unwrap();
     begin(4).iter().for_each(|event| writer.write(event).unwrap());
     let (bytes, _) = writer.finish().unwrap();
     let of = |bytes: &[u8]| {
-        program(&mut Reader::new(bytes, "r").unwrap(), &nowhere).unwrap_err().to_string()
+        convert(&mut Reader::new(bytes, "r").unwrap(), &nowhere).unwrap_err().to_string()
     };
     assert!(of(&bytes).contains("it has no access to a file"), "{}", of(&bytes));
     let cut = &bytes[..bytes.len() - 1];
@@ -263,8 +273,8 @@ proptest! {
         let mut all = begin(1000);
         all.extend(events(&drafts).into_iter().map(|mut event| {
             // After the process, the thread, the file, the open and the mapping of the beginning.
-            shift(&mut event.what);
-            let introduces = matches!(event.what, What::Process { .. } | What::Thread { .. });
+            shift(&mut event.kind);
+            let introduces = matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. });
             event.thread += u32::from(!introduces);
             event
         }));
@@ -279,24 +289,26 @@ proptest! {
 }
 
 /// Makes `what` name the next of each kind.
-fn shift(what: &mut What) {
+fn shift(what: &mut EventKind) {
     match what {
-        What::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
-        What::Thread { process, .. } | What::Module { process, .. } | What::Exit { process } => {
+        EventKind::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
+        EventKind::Thread { process, .. }
+        | EventKind::Module { process, .. }
+        | EventKind::Exit { process } => {
             *process += 1;
         }
-        What::Open { file } | What::Truncate { file, .. } => *file += 1,
-        What::Map { open, .. }
-        | What::Fadvise { open, .. }
-        | What::Readahead { open, .. }
-        | What::Read { open, .. }
-        | What::Close { open } => *open += 1,
-        What::Unmap { mapping, .. }
-        | What::Protect { mapping, .. }
-        | What::Move { mapping, .. }
-        | What::Madvise { mapping, .. }
-        | What::Touch { mapping, .. } => *mapping += 1,
-        What::File { .. } | What::Lost { .. } => {}
+        EventKind::Open { file } | EventKind::Truncate { file, .. } => *file += 1,
+        EventKind::Map { open, .. }
+        | EventKind::Fadvise { open, .. }
+        | EventKind::Readahead { open, .. }
+        | EventKind::Read { open, .. }
+        | EventKind::Close { open } => *open += 1,
+        EventKind::Unmap { mapping, .. }
+        | EventKind::Protect { mapping, .. }
+        | EventKind::Move { mapping, .. }
+        | EventKind::Madvise { mapping, .. }
+        | EventKind::Touch { mapping, .. } => *mapping += 1,
+        EventKind::File { .. } | EventKind::Lost { .. } => {}
     }
 }
 
@@ -305,14 +317,14 @@ fn shift(what: &mut What) {
 #[test]
 fn advice_of_another_thread_comes_in_its_order() {
     let mut all = begin(4096);
-    let of = |thread, what| Event { thread, wait_ns: 0, what };
+    let of = |thread, what| Event { thread, wait_ns: 0, kind: what };
     let whole = Pages { first: 0, pages: 4096 };
     all.extend([
         of(0, touch(0, 1000)),
         of(0, touch(0, 2000)),
-        of(1, What::Thread { process: 0, tid: 8 }),
+        of(1, EventKind::Thread { process: 0, tid: 8 }),
         of(0, touch(0, 3000)),
-        of(1, What::Madvise { mapping: 0, pages: whole, advice: 1 }),
+        of(1, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }),
         of(0, touch(0, 100)),
         of(0, touch(0, 200)),
         of(1, touch(0, 300)),
@@ -334,7 +346,7 @@ fn advice_of_another_thread_comes_in_its_order() {
     // As one thread would do it, but for what two threads have each for themselves.
     let mut alone = begin(4096);
     alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| of(0, what)));
-    alone.push(of(0, What::Madvise { mapping: 0, pages: whole, advice: 1 }));
+    alone.push(of(0, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }));
     alone.extend([touch(0, 100), touch(0, 200), touch(0, 300)].map(|what| of(0, what)));
     let read = |program: &Job| {
         let run = trace(program, &Profile::DEFAULT, &mut ()).unwrap();

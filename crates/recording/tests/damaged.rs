@@ -51,7 +51,7 @@ proptest! {
             None => {
                 prop_assert!(is_truncated);
                 prop_assert!(read.len() % 10 == 0 || read.len() == events.len());
-                prop_assert!(read.iter().zip(&events).all(|(read, event)| read.what == event.what));
+                prop_assert!(read.iter().zip(&events).all(|(read, event)| read.kind == event.kind));
             }
         }
     }
@@ -65,7 +65,7 @@ proptest! {
         bytes[at] ^= flip;
         let (read, error, _) = read(&bytes);
         check_line(&error.expect("it is found"));
-        prop_assert!(read.iter().zip(&events).all(|(read, event)| read.what == event.what));
+        prop_assert!(read.iter().zip(&events).all(|(read, event)| read.kind == event.kind));
     }
 
     /// Contents that say anything, with checksums that match.

@@ -8,19 +8,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use filemap_recording::convert::{Existing, program};
-use filemap_recording::import::{Imported, Kind, import};
-use filemap_recording::{Event, Reader, What};
+use filemap_recording::convert::{ExistingFile, convert};
+use filemap_recording::import::{ImportStats, TraceFormat, import};
+use filemap_recording::{Event, EventKind, Reader};
 
 const THREADS: &str = include_str!("data/threads_and_a_fork.txt");
 const WITHOUT_ADDRESSES: &str = include_str!("data/without_addresses.txt");
 const WITH_SYMBOLS: &str = include_str!("data/with_symbols.txt");
 
-fn nowhere(_: &Path) -> Option<Existing> {
+fn nowhere(_: &Path) -> Option<ExistingFile> {
     None
 }
 
-fn imported(kind: Kind, text: &str) -> Result<(Imported, Vec<u8>), String> {
+fn imported(kind: TraceFormat, text: &str) -> Result<(ImportStats, Vec<u8>), String> {
     let mut bytes = Vec::new();
     let done = import(kind, (text.as_bytes(), "trace"), (&mut bytes, "out"), &nowhere);
     let (imported, totals) = done.map_err(|error| error.to_string())?;
@@ -34,7 +34,7 @@ fn events(bytes: &[u8]) -> Vec<Event> {
 
 #[test]
 fn a_trace_of_threads_and_a_fork() {
-    let (imported, bytes) = imported(Kind::PerfScript, THREADS).unwrap();
+    let (imported, bytes) = imported(TraceFormat::PerfScript, THREADS).unwrap();
     let faults = THREADS.lines().filter(|line| line.contains("major-faults:")).count() as u64;
     // All faults of this program that missed the cache are on its file.
     assert_eq!((imported.faults, imported.other_faults, imported.unknown_lines), (faults, 0, 0));
@@ -46,21 +46,21 @@ fn a_trace_of_threads_and_a_fork() {
     let mut touched: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
     let mut maps = Vec::new();
     for event in &events {
-        match &event.what {
-            What::Process { pid, parent, .. } => processes.push((*pid, *parent)),
-            What::Thread { process, tid } => threads.push((*process, *tid)),
-            What::Map { length_bytes, offset_bytes, protection, flags, .. } => {
+        match &event.kind {
+            EventKind::Process { pid, parent, .. } => processes.push((*pid, *parent)),
+            EventKind::Thread { process, tid } => threads.push((*process, *tid)),
+            EventKind::Map { length_bytes, offset_bytes, protection, flags, .. } => {
                 maps.push((*length_bytes, *offset_bytes, *protection, *flags));
             }
-            What::Touch { mapping, page, is_write } => {
+            EventKind::Touch { mapping, page, is_write } => {
                 assert!(!is_write);
                 touched.entry((event.thread, *mapping)).or_default().push(*page);
             }
-            What::File { path, size_bytes, .. } => {
+            EventKind::File { path, size_bytes, .. } => {
                 assert_eq!(path, &PathBuf::from("/tmp/rec-perf/data.bin"));
                 assert_eq!(*size_bytes, 64 << 20);
             }
-            What::Open { .. } => {}
+            EventKind::Open { .. } => {}
             what => panic!("{what:?}"),
         }
     }
@@ -74,7 +74,7 @@ fn a_trace_of_threads_and_a_fork() {
     assert_eq!(touched[&(3, 1)], [3]);
 
     let mut reader = Reader::new(bytes.as_slice(), "out").unwrap();
-    let job = program(&mut reader, &nowhere).unwrap();
+    let job = convert(&mut reader, &nowhere).unwrap();
     let said: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("was imported and shows faults only"), "{said:?}");
     assert!(said.iter().any(|said| said.contains("1 mapping that a fork handed on")), "{said:?}");
@@ -86,7 +86,7 @@ fn a_trace_of_threads_and_a_fork() {
 
 #[test]
 fn addresses_with_symbols_are_read_too() {
-    let (imported, bytes) = imported(Kind::PerfScript, WITH_SYMBOLS).unwrap();
+    let (imported, bytes) = imported(TraceFormat::PerfScript, WITH_SYMBOLS).unwrap();
     assert_eq!((imported.unknown_lines, imported.other_faults), (0, 0));
     assert!(imported.faults > 10);
     // The program draws its pages with xorshift64.
@@ -97,8 +97,8 @@ fn addresses_with_symbols_are_read_too() {
         state ^= state << 17;
         state % 16384
     });
-    let touched = events(&bytes).into_iter().filter_map(|event| match event.what {
-        What::Touch { page, .. } => Some(page),
+    let touched = events(&bytes).into_iter().filter_map(|event| match event.kind {
+        EventKind::Touch { page, .. } => Some(page),
         _ => None,
     });
     let touched: Vec<u64> = touched.collect();
@@ -113,11 +113,19 @@ fn what_is_missing_is_told_with_the_command_that_has_it() {
         .map(|line| format!("{line}\n"))
         .collect();
     for (kind, text, words) in [
-        (Kind::PerfScript, WITHOUT_ADDRESSES, "its 20 faults have no address; print it with perf"),
-        (Kind::PerfScript, &without_mappings, "it has no line about a mapping; print it with perf"),
-        (Kind::PerfScript, "", "it is empty"),
-        (Kind::PerfScript, "\0\u{fffd} x\n\n", "it has no line about a mapping"),
-        (Kind::Lines, "1 2 3\n", "of its 1 lines none is a fault on a file"),
+        (
+            TraceFormat::PerfScript,
+            WITHOUT_ADDRESSES,
+            "its 20 faults have no address; print it with perf",
+        ),
+        (
+            TraceFormat::PerfScript,
+            &without_mappings,
+            "it has no line about a mapping; print it with perf",
+        ),
+        (TraceFormat::PerfScript, "", "it is empty"),
+        (TraceFormat::PerfScript, "\0\u{fffd} x\n\n", "it has no line about a mapping"),
+        (TraceFormat::Lines, "1 2 3\n", "of its 1 lines none is a fault on a file"),
     ] {
         let error = imported(kind, text).unwrap_err();
         assert!(error.contains(words), "{error}");
@@ -129,11 +137,13 @@ fn what_is_missing_is_told_with_the_command_that_has_it() {
 fn lines_of_a_file_are_faults() {
     let text = "# a comment\n7 7 100 r 3 40960 some file.db\n7 7 110 r 3 40960 some file.db\n\
                 7 8 120 w 9 40960 some file.db\nnot a line\n9 9 130 r 0 1 other\n";
-    let (imported, bytes) = imported(Kind::Lines, text).unwrap();
+    let (imported, bytes) = imported(TraceFormat::Lines, text).unwrap();
     // The second line is the first fault, tried again.
     assert_eq!((imported.faults, imported.unknown_lines, imported.lines), (3, 1, 6));
-    let touches = events(&bytes).into_iter().filter_map(|event| match event.what {
-        What::Touch { mapping, page, is_write } => Some((event.thread, mapping, page, is_write)),
+    let touches = events(&bytes).into_iter().filter_map(|event| match event.kind {
+        EventKind::Touch { mapping, page, is_write } => {
+            Some((event.thread, mapping, page, is_write))
+        }
         _ => None,
     });
     let touches: Vec<_> = touches.collect();
@@ -148,7 +158,7 @@ proptest::proptest! {
         for pair in cuts.windows(2) {
             text += &THREADS[pair[0].min(pair[1])..pair[0].max(pair[1])];
         }
-        for kind in Kind::ALL {
+        for kind in TraceFormat::ALL {
             if let Ok((_, bytes)) = imported(kind, &text) {
                 events(&bytes);
             }
@@ -167,9 +177,9 @@ fn what_fault_around_hides_of_a_scan_is_assumed() {
         for page in pages {
             text += &format!("s 7/7 2.0: {event}: {:x}\n", 0x100_0000 + page * 4096 + 9);
         }
-        let (imported, bytes) = imported(Kind::PerfScript, &text).expect("it has faults");
-        let touches = events(&bytes).into_iter().filter_map(|event| match event.what {
-            What::Touch { page, .. } => Some(page),
+        let (imported, bytes) = imported(TraceFormat::PerfScript, &text).expect("it has faults");
+        let touches = events(&bytes).into_iter().filter_map(|event| match event.kind {
+            EventKind::Touch { page, .. } => Some(page),
             _ => None,
         });
         (imported.assumed, touches.collect::<Vec<_>>())

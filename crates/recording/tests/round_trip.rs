@@ -1,6 +1,6 @@
 //! What is written comes back.
 
-use filemap_recording::{Event, Header, Mode, Reader, Totals, What, Writer};
+use filemap_recording::{Event, EventKind, Header, Reader, RecordingMode, Totals, Writer};
 use proptest::prelude::*;
 
 use crate::support::{begin, drafts, events, written};
@@ -14,8 +14,8 @@ fn read(bytes: &[u8]) -> Vec<Event> {
 }
 
 /// `events` without their waits.
-fn what(events: &[Event]) -> Vec<(u32, What)> {
-    events.iter().map(|event| (event.thread, event.what.clone())).collect()
+fn what(events: &[Event]) -> Vec<(u32, EventKind)> {
+    events.iter().map(|event| (event.thread, event.kind.clone())).collect()
 }
 
 proptest! {
@@ -36,14 +36,14 @@ fn many_blocks_keep_the_order() {
     let mut all = begin(1 << 20);
     for number in 0..200_000u64 {
         let what = match number % 1000 {
-            999 => What::Read { open: 0, offset_bytes: number, length_bytes: 1 },
-            _ => What::Touch {
+            999 => EventKind::Read { open: 0, offset_bytes: number, length_bytes: 1 },
+            _ => EventKind::Touch {
                 mapping: 0,
                 page: number * 7919 % (1 << 20),
                 is_write: number % 3 == 0,
             },
         };
-        all.push(Event { thread: 0, wait_ns: 1000, what });
+        all.push(Event { thread: 0, wait_ns: 1000, kind: what });
     }
     let bytes = written(&all, usize::MAX);
     assert_eq!(what(&read(&bytes)), what(&all));
@@ -55,7 +55,7 @@ fn many_blocks_keep_the_order() {
 fn the_header_and_the_totals_come_back() {
     let header = Header {
         command: ["python3", "get.py", "a b"].map(Into::into).to_vec(),
-        mode: Mode::Changes,
+        mode: RecordingMode::Changes,
         resolution_ns: 1_000_000,
         open_pages: 300,
         page_size: 65536,
@@ -67,14 +67,14 @@ fn the_header_and_the_totals_come_back() {
     for event in begin(1 << 10) {
         writer.write(&event).unwrap();
     }
-    let touch = What::Touch { mapping: 0, page: 63, is_write: false };
-    writer.write(&Event { thread: 0, wait_ns: 0, what: touch }).unwrap();
+    let touch = EventKind::Touch { mapping: 0, page: 63, is_write: false };
+    writer.write(&Event { thread: 0, wait_ns: 0, kind: touch }).unwrap();
     // 1024 pages of 4 KiB are 64 of 64 KiB.
-    let beyond = What::Touch { mapping: 0, page: 64, is_write: false };
-    let error = writer.write(&Event { thread: 0, wait_ns: 0, what: beyond }).unwrap_err();
+    let beyond = EventKind::Touch { mapping: 0, page: 64, is_write: false };
+    let error = writer.write(&Event { thread: 0, wait_ns: 0, kind: beyond }).unwrap_err();
     assert!(error.to_string().contains("page 64 of mapping 0 is touched, which has 64"), "{error}");
-    let lost = What::Lost { events: 5 };
-    writer.write(&Event { thread: 0, wait_ns: 0, what: lost }).unwrap();
+    let lost = EventKind::Lost { events: 5 };
+    writer.write(&Event { thread: 0, wait_ns: 0, kind: lost }).unwrap();
     let (bytes, totals) = writer.finish().unwrap();
     assert_eq!(totals, Totals { events: 7, touches: 1, lost: 5 });
     let mut reader = Reader::new(bytes.as_slice(), "r").unwrap();

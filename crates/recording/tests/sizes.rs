@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use filemap_recording::{Event, Header, Mode, Reader, What, Writer};
+use filemap_recording::{Event, EventKind, Header, Reader, RecordingMode, Writer};
 
 use crate::support::begin;
 
@@ -40,14 +40,14 @@ impl Random {
 /// Bytes a touch of TOUCHES touches of pages that `page` draws.
 fn bytes_a_touch(name: &str, mut page: impl FnMut(&mut Random, u64) -> u64) -> f64 {
     let mut random = Random(88172645463325252);
-    let header = Header::new(Mode::Changes);
+    let header = Header::new(RecordingMode::Changes);
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
     begin(PAGES).iter().for_each(|event| writer.write(event).unwrap());
     let touches: Vec<Event> = (0..TOUCHES)
         .map(|number| {
             let page = page(&mut random, number);
-            let what = What::Touch { mapping: 0, page, is_write: false };
-            Event { thread: 0, wait_ns: random.wait_ns(), what }
+            let what = EventKind::Touch { mapping: 0, page, is_write: false };
+            Event { thread: 0, wait_ns: random.wait_ns(), kind: what }
         })
         .collect();
     let start = Instant::now();

@@ -3,7 +3,7 @@
 pub use filemap_attach::reason;
 use filemap_govern::recorder::RecordError;
 use filemap_recording::Problem;
-use filemap_recording::import::Error as ImportError;
+use filemap_recording::import::ImportError;
 
 /// Maximum length of a message in characters.
 const MAX_MESSAGE: usize = 600;
@@ -67,7 +67,7 @@ pub enum Error {
     Recording(#[from] filemap_recording::Error),
     /// A trace that cannot be imported.
     #[error(transparent)]
-    Import(#[from] filemap_recording::import::Error),
+    Import(#[from] ImportError),
     /// A file that cannot be read.
     #[error("{what} '{path}' cannot be read: {reason}; give a readable file")]
     Read { what: &'static str, path: String, reason: String },
@@ -91,7 +91,7 @@ pub enum Error {
     Mapcount(#[from] filemap_mapcount::Error),
     /// A program that cannot be run.
     #[error(transparent)]
-    Program(#[from] filemap_attach::program::Refused),
+    Program(#[from] filemap_attach::program::LaunchError),
     /// An error in one of several patterns.
     #[error("pattern {pattern}: {error}")]
     InPattern { pattern: String, error: Box<Error> },

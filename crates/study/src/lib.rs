@@ -38,7 +38,7 @@ pub mod setup;
 pub mod spread;
 pub mod stats;
 pub mod traced_job;
-pub mod trial;
+mod trial;
 pub mod variants;
 pub mod verdict;
 mod waits;

@@ -27,8 +27,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("calibrate", written::<calibrate::Calibration>()),
         ("published", written::<published::Published>()),
         ("doctor", written::<doctor::Doctor>()),
-        ("govern", written::<govern::Run>()),
-        ("govern-compare", written::<govern::Comparison>()),
+        ("govern", written::<govern::GovernRecord>()),
+        ("govern-compare", written::<govern::GovernCompareRecord>()),
         ("log", written::<LogLine>()),
         ("log-kernel", TracedLine::schema()),
     ]

@@ -10,23 +10,23 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, o
 use rustix::io::Errno;
 
 use super::filesystem::Filesystems;
-use super::identity;
+use super::mapped_id;
 use crate::{MappedFile, process};
 
 /// So many open files of a process are looked at.
-const MOST_DESCRIPTORS: usize = 4096;
+const MAX_DESCRIPTORS: usize = 4096;
 
 /// A descriptor that only names a file: nothing of its filesystem is called.
-const NAMED: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// Finds a file of a process, which has it mapped at an address.
-type Way = fn(u32, u64, &MappedFile, &Filesystems) -> Option<OwnedFd>;
+type OpenMethod = fn(u32, u64, &MappedFile, &Filesystems) -> Option<OwnedFd>;
 
 /// Opens `file`, which process `pid` has mapped at `address`.
 pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
-    let filesystems = Filesystems::of(pid)?;
+    let filesystems = Filesystems::for_process(pid)?;
     filesystems.check(file.id)?;
-    let ways: [Way; 3] = [by_mapping, by_descriptor, by_path];
+    let ways: [OpenMethod; 3] = [by_mapping, by_descriptor, by_path];
     let mut reason = "nobody has it open, and its path does not exist".to_owned();
     for way in ways {
         let Some(named) = way(pid, address, file, &filesystems) else { continue };
@@ -34,7 +34,7 @@ pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
             continue;
         }
         match reopen(&named) {
-            Ok(opened) if identity::of(&opened) == Some(file.id) => return Ok(opened),
+            Ok(opened) if mapped_id(&opened) == Some(file.id) => return Ok(opened),
             Ok(_) => {}
             Err(error) => reason = format!("it may not be read ({error}); run this as its owner"),
         }
@@ -44,9 +44,9 @@ pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
 
 /// Through `/proc/PID/map_files`, which needs CAP_CHECKPOINT_RESTORE.
 fn by_mapping(pid: u32, address: u64, file: &MappedFile, _: &Filesystems) -> Option<OwnedFd> {
-    let vma = process::mapped_at(pid, address).filter(|vma| vma.file == file.id)?;
+    let vma = process::vma_at(pid, address).filter(|vma| vma.file == file.id)?;
     let path = format!("/proc/{pid}/map_files/{:x}-{:x}", vma.start, vma.end);
-    openat(CWD, path, NAMED, Mode::empty()).ok()
+    openat(CWD, path, PATH_ONLY, Mode::empty()).ok()
 }
 
 /// Through what the process has open. The kernel tells which of that it is without asking any
@@ -66,9 +66,9 @@ fn by_descriptor(
         number("ino:").is_none_or(|inode: u64| inode == file.id.inode)
             && device == Some((file.id.major, file.id.minor))
     };
-    let found = entries.flatten().take(MOST_DESCRIPTORS).map(|entry| entry.path()).find(is_it)?;
+    let found = entries.flatten().take(MAX_DESCRIPTORS).map(|entry| entry.path()).find(is_it)?;
     let path = Path::new("/proc").join(pid.to_string()).join("fd").join(found.file_name()?);
-    openat(CWD, path, NAMED, Mode::empty()).ok()
+    openat(CWD, path, PATH_ONLY, Mode::empty()).ok()
 }
 
 /// Through the root directory of the process. The kernel tells paths without symbolic links, so
@@ -79,13 +79,14 @@ fn by_path(
     file: &MappedFile,
     filesystems: &Filesystems,
 ) -> Option<OwnedFd> {
-    if !filesystems.is_safe_way(file) {
+    if !filesystems.is_safe_path(file) {
         return None;
     }
-    let root = openat(CWD, format!("/proc/{pid}/root"), NAMED | OFlags::DIRECTORY, Mode::empty());
+    let root =
+        openat(CWD, format!("/proc/{pid}/root"), PATH_ONLY | OFlags::DIRECTORY, Mode::empty());
     let relative = file.path.as_os_str().as_bytes().strip_prefix(b"/")?;
     let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT;
-    openat2(root.ok()?, relative, NAMED | OFlags::NOFOLLOW, Mode::empty(), no_links).ok()
+    openat2(root.ok()?, relative, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty(), no_links).ok()
 }
 
 /// Whether what was found is a regular file with the inode that was meant, on the same filesystem

@@ -1,19 +1,19 @@
 //! Which filesystems answer by themselves.
 
-use crate::process::{Mount, mounts};
-use crate::{FileId, MappedFile};
+use crate::process::read;
+use crate::{Error, FileId, MappedFile};
 
 /// Filesystems on storage of this machine. Only root mounts them.
-const LOCAL: [&str; 16] = [
+const LOCAL_FILESYSTEMS: [&str; 16] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "jfs", "nilfs2", "erofs",
     "squashfs", "vfat", "exfat", "ntfs3", "iso9660",
 ];
 
 /// What a user can mount over a filesystem that never answers: this machine's own are trusted.
-const OVER_OTHERS: &str = "overlay";
+const OVERLAY: &str = "overlay";
 
 /// Filesystems in memory: they answer, though no file of theirs is opened.
-const IN_MEMORY: [&str; 10] = [
+const MEMORY_FILESYSTEMS: [&str; 10] = [
     "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts",
     "mqueue",
 ];
@@ -21,22 +21,22 @@ const IN_MEMORY: [&str; 10] = [
 /// The mounts that a process and this one see.
 #[derive(Debug)]
 pub struct Filesystems {
-    of_process: Vec<Mount>,
-    own: Vec<Mount>,
+    process_mounts: Vec<Mount>,
+    own_mounts: Vec<Mount>,
 }
 
 impl Filesystems {
-    pub fn of(pid: u32) -> Result<Filesystems, String> {
+    pub fn for_process(pid: u32) -> Result<Filesystems, String> {
         let own = mounts(std::process::id()).map_err(|error| error.to_string())?;
         let of_process = mounts(pid).map_err(|error| error.to_string())?;
-        Ok(Filesystems { of_process, own })
+        Ok(Filesystems { process_mounts: of_process, own_mounts: own })
     }
 
     /// Refuses a file whose filesystem is not known to answer by itself.
     pub fn check(&self, id: FileId) -> Result<(), String> {
         let on_device = |mount: &&Mount| (mount.major, mount.minor) == (id.major, id.minor);
-        let own = self.own.iter().find(on_device);
-        match own.or_else(|| self.of_process.iter().find(on_device)) {
+        let own = self.own_mounts.iter().find(on_device);
+        match own.or_else(|| self.process_mounts.iter().find(on_device)) {
             // Lower layers of an overlay, and what was unmounted, are seen by nobody.
             None => Err(format!("no mount shows its device {}:{}", id.major, id.minor)),
             Some(mount) if self.is_trusted(mount) => Ok(()),
@@ -47,33 +47,68 @@ impl Filesystems {
     fn is_trusted(&self, mount: &Mount) -> bool {
         let name = &*mount.filesystem;
         let is_same = |own: &Mount| (own.major, own.minor) == (mount.major, mount.minor);
-        LOCAL.contains(&name) || (name == OVER_OTHERS && self.own.iter().any(is_same))
+        LOCAL_FILESYSTEMS.contains(&name)
+            || (name == OVERLAY && self.own_mounts.iter().any(is_same))
     }
 
     /// Whether every mount on the way to `file` in the process' own root directory answers by
     /// itself.
-    pub fn is_safe_way(&self, file: &MappedFile) -> bool {
+    pub fn is_safe_path(&self, file: &MappedFile) -> bool {
         let path = file.path.as_os_str().as_encoded_bytes();
         let is_on_way = |mount: &&Mount| {
-            let point = unescaped(&mount.point);
+            let point = unescape_octal(&mount.point);
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(&point));
             rest.is_some_and(|rest| rest.first() == Some(&b'/'))
         };
-        let answers =
-            |mount: &Mount| self.is_trusted(mount) || IN_MEMORY.contains(&&*mount.filesystem);
-        self.of_process.iter().filter(is_on_way).all(answers)
+        let answers = |mount: &Mount| {
+            self.is_trusted(mount) || MEMORY_FILESYSTEMS.contains(&&*mount.filesystem)
+        };
+        self.process_mounts.iter().filter(is_on_way).all(answers)
     }
 
     /// The device of the filesystem of a mount, by the number of the mount.
     pub fn device_of_mount(&self, id: u64) -> Option<(u32, u32)> {
-        let mounts = [&self.of_process, &self.own];
+        let mounts = [&self.process_mounts, &self.own_mounts];
         let mut mounts = mounts.into_iter().flatten();
         mounts.find(|mount| mount.id == id).map(|mount| (mount.major, mount.minor))
     }
 }
 
+/// A mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mount {
+    id: u64,
+    major: u32,
+    minor: u32,
+    /// Where it is, with the octal escapes of `mountinfo`.
+    point: Vec<u8>,
+    filesystem: String,
+}
+
+fn mounts(pid: u32) -> Result<Vec<Mount>, Error> {
+    Ok(read(pid, "mountinfo")?.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
+}
+
+/// What a line such as `36 35 98:0 /dir /mnt rw,noatime master:1 - ext4 /dev/root rw` says.
+fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let text = |word: Option<&[u8]>| Some(std::str::from_utf8(word?).ok()?.to_owned());
+    let id = text(words.next())?.parse().ok()?;
+    let device = text(words.nth(1))?;
+    let (major, minor) = device.split_once(':')?;
+    let point = words.nth(1)?.to_owned();
+    words.by_ref().find(|word| *word == b"-")?;
+    Some(Mount {
+        id,
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
+        point,
+        filesystem: text(words.next())?,
+    })
+}
+
 /// A path of `mountinfo` without its escapes: a backslash and three octal digits for a byte.
-fn unescaped(text: &[u8]) -> Vec<u8> {
+fn unescape_octal(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, behind @ ..] = rest {
@@ -90,7 +125,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn mount(id: u64, minor: u32, point: &[u8], filesystem: &str) -> Mount {
+    fn mount_at(id: u64, minor: u32, point: &[u8], filesystem: &str) -> Mount {
         Mount { id, major: 0, minor, point: point.to_vec(), filesystem: filesystem.into() }
     }
 
@@ -100,20 +135,20 @@ mod tests {
 
     #[test]
     fn only_what_answers_is_walked() {
-        let own = vec![mount(1, 1, b"/", "ext4"), mount(2, 2, b"/merged", "overlay")];
+        let own = vec![mount_at(1, 1, b"/", "ext4"), mount_at(2, 2, b"/merged", "overlay")];
         let of_process = vec![
-            mount(11, 1, b"/", "ext4"),
-            mount(12, 2, b"/a\\040b", "overlay"),
-            mount(13, 3, b"/own", "overlay"),
-            mount(14, 4, b"/slow", "fuse.x"),
-            mount(15, 1, b"/slow/disk", "ext4"),
-            mount(16, 5, b"/tmp", "tmpfs"),
-            mount(17, 1, b"/tmp/disk", "ext4"),
+            mount_at(11, 1, b"/", "ext4"),
+            mount_at(12, 2, b"/a\\040b", "overlay"),
+            mount_at(13, 3, b"/own", "overlay"),
+            mount_at(14, 4, b"/slow", "fuse.x"),
+            mount_at(15, 1, b"/slow/disk", "ext4"),
+            mount_at(16, 5, b"/tmp", "tmpfs"),
+            mount_at(17, 1, b"/tmp/disk", "ext4"),
         ];
-        let all = Filesystems { own, of_process };
+        let all = Filesystems { own_mounts: own, process_mounts: of_process };
         let is_trusted = |minor| all.check(file(minor, "/x").id).is_ok();
         assert_eq!([1, 2, 3, 4, 5, 6].map(is_trusted), [true, true, false, false, false, false]);
-        let is_safe = |path| all.is_safe_way(&file(1, path));
+        let is_safe = |path| all.is_safe_path(&file(1, path));
         assert!(is_safe("/x") && is_safe("/a b/x") && is_safe("/slower/x"));
         assert!(is_safe("/tmp/disk/x"));
         assert!(!is_safe("/slow/disk/x") && !is_safe("/own/x"));
@@ -122,8 +157,21 @@ mod tests {
 
     #[test]
     fn escapes_are_undone() {
-        assert_eq!(unescaped(b"/a\\040b\\134"), b"/a b\\");
-        assert_eq!(unescaped(b"/\\04"), b"/\\04");
-        assert_eq!(unescaped(b"\\777"), b"\\777");
+        assert_eq!(unescape_octal(b"/a\\040b\\134"), b"/a b\\");
+        assert_eq!(unescape_octal(b"/\\04"), b"/\\04");
+        assert_eq!(unescape_octal(b"\\777"), b"\\777");
+    }
+
+    #[test]
+    fn a_line_says_where_a_filesystem_is() {
+        let line =
+            b"36 35 259:1 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/x rw,errors=continue";
+        let found = parse_mount(line).expect("a mount");
+        assert_eq!((found.id, found.major, found.minor), (36, 259, 1));
+        assert_eq!((found.point.as_slice(), &*found.filesystem), (&b"/mnt/a\\040b"[..], "ext4"));
+        let without_tags = b"21 1 0:20 / /proc rw - proc proc rw";
+        assert_eq!(parse_mount(without_tags).map(|mount| mount.filesystem), Some("proc".into()));
+        assert_eq!(parse_mount(b""), None);
+        assert_eq!(parse_mount(b"21 1 0:20 / /proc rw"), None);
     }
 }

@@ -6,86 +6,86 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A file of a local filesystem is opened in less.
-const LONGEST: Duration = Duration::from_millis(100);
+const OPEN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// So many threads open files at the same time, besides those that were given up.
-const MOST_AT_WORK: usize = 4;
+const MAX_ACTIVE: usize = 4;
 
 /// So many threads may have been given up: after that nothing is opened until one comes back.
-const MOST_GIVEN_UP: usize = 4;
+const MAX_ABANDONED: usize = 4;
 
 #[derive(Debug, Default)]
-struct Threads {
-    at_work: usize,
-    given_up: usize,
+struct OpenerThreads {
+    active: usize,
+    abandoned: usize,
 }
 
-static THREADS: Mutex<Threads> = Mutex::new(Threads { at_work: 0, given_up: 0 });
+static THREADS: Mutex<OpenerThreads> = Mutex::new(OpenerThreads { active: 0, abandoned: 0 });
 static RETURNED: Condvar = Condvar::new();
 
-fn threads() -> MutexGuard<'static, Threads> {
+fn threads() -> MutexGuard<'static, OpenerThreads> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does `work` in a thread of its own. The thread is given up where it does not answer in time;
 /// what it opens later is closed.
-pub fn in_time<T: Send + 'static>(
+pub fn run_with_timeout<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let begin = Instant::now();
-    take_place(begin)?;
+    acquire_slot(begin)?;
     let (answer, answered) = channel();
     let work = move || {
         let done = work();
         let mut threads = threads();
         // Nobody waits for it any more where it was given up.
         if answer.send(done).is_ok() {
-            threads.at_work -= 1;
+            threads.active -= 1;
         } else {
-            threads.given_up -= 1;
+            threads.abandoned -= 1;
         }
         drop(threads);
         RETURNED.notify_one();
     };
     if let Err(error) = thread::Builder::new().name("opener".into()).spawn(work) {
-        threads().at_work -= 1;
+        threads().active -= 1;
         return Err(format!("no thread can be made ({error})"));
     }
-    match answered.recv_timeout(LONGEST.saturating_sub(begin.elapsed())) {
+    match answered.recv_timeout(OPEN_TIMEOUT.saturating_sub(begin.elapsed())) {
         Ok(done) => done,
         Err(RecvTimeoutError::Disconnected) => Err("opening it failed".into()),
-        Err(RecvTimeoutError::Timeout) => give_up(answered),
+        Err(RecvTimeoutError::Timeout) => abandon(answered),
     }
 }
 
 /// Counts a thread as given up, unless it answers just now.
-fn give_up<T>(answered: std::sync::mpsc::Receiver<Result<T, String>>) -> Result<T, String> {
+fn abandon<T>(answered: std::sync::mpsc::Receiver<Result<T, String>>) -> Result<T, String> {
     let mut threads = threads();
     // It answers with this lock held: now it has, or it never will to anybody.
     if let Ok(done) = answered.try_recv() {
         return done;
     }
-    threads.at_work -= 1;
-    threads.given_up += 1;
+    threads.active -= 1;
+    threads.abandoned += 1;
     drop(answered);
-    Err(format!("its filesystem did not answer in {} ms", LONGEST.as_millis()))
+    Err(format!("its filesystem did not answer in {} ms", OPEN_TIMEOUT.as_millis()))
 }
 
-fn take_place(begin: Instant) -> Result<(), String> {
+fn acquire_slot(begin: Instant) -> Result<(), String> {
     let mut threads = threads();
-    if threads.given_up >= MOST_GIVEN_UP {
-        return Err(format!("{MOST_GIVEN_UP} files before it did not answer, and still do not"));
+    if threads.abandoned >= MAX_ABANDONED {
+        return Err(format!("{MAX_ABANDONED} files before it did not answer, and still do not"));
     }
-    let is_full = |threads: &mut Threads| threads.at_work >= MOST_AT_WORK;
-    let left = LONGEST.saturating_sub(begin.elapsed());
+    let is_full = |threads: &mut OpenerThreads| threads.active >= MAX_ACTIVE;
+    let left = OPEN_TIMEOUT.saturating_sub(begin.elapsed());
     threads = RETURNED
         .wait_timeout_while(threads, left, is_full)
         .unwrap_or_else(PoisonError::into_inner)
         .0;
-    if threads.at_work >= MOST_AT_WORK {
-        return Err(format!("{MOST_AT_WORK} files before it are still being opened"));
+    if threads.active >= MAX_ACTIVE {
+        return Err(format!("{MAX_ACTIVE} files before it are still being opened"));
     }
-    threads.at_work += 1;
+    threads.active += 1;
     Ok(())
 }
 
@@ -95,21 +95,21 @@ mod tests {
 
     #[test]
     fn who_does_not_answer_is_given_up() {
-        assert_eq!(in_time(|| Ok(7)), Ok(7));
-        assert_eq!(in_time(|| Err::<u8, _>("no".into())), Err("no".into()));
+        assert_eq!(run_with_timeout(|| Ok(7)), Ok(7));
+        assert_eq!(run_with_timeout(|| Err::<u8, _>("no".into())), Err("no".into()));
         let mut held = Vec::new();
-        for _ in 0..MOST_GIVEN_UP {
+        for _ in 0..MAX_ABANDONED {
             let (release, released) = channel::<()>();
             held.push(release);
             let begin = Instant::now();
-            let late = in_time(move || released.recv().map_err(|_| "over".to_owned()));
+            let late = run_with_timeout(move || released.recv().map_err(|_| "over".to_owned()));
             assert!(late.expect_err("it waits").contains("did not answer in 100 ms"));
-            assert!(begin.elapsed() >= LONGEST);
+            assert!(begin.elapsed() >= OPEN_TIMEOUT);
         }
-        assert!(in_time(|| Ok(7)).expect_err("it is refused").contains("still do not"));
+        assert!(run_with_timeout(|| Ok(7)).expect_err("it is refused").contains("still do not"));
         drop(held);
         let begin = Instant::now();
-        while in_time(|| Ok(7)) != Ok(7) {
+        while run_with_timeout(|| Ok(7)) != Ok(7) {
             assert!(begin.elapsed() < Duration::from_secs(20), "threads come back");
             thread::sleep(Duration::from_millis(1));
         }

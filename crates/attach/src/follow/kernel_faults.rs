@@ -5,44 +5,43 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::scan::PageTable;
-use super::watched::Watched;
-use crate::clock::now_ns;
-use crate::process::life;
-use crate::{Event, FaultKind, MappedRange, What};
+use super::scan::{PageTable, WatchedRange};
+use crate::now_ns;
+use crate::process::process_stat;
+use crate::{Event, EventKind, FaultKind, MappedRange};
 
 /// How often the faults of a process are counted while it has some, and while it has none.
-const BUSY_PERIOD: Duration = Duration::from_millis(2);
-const IDLE_PERIOD: Duration = Duration::from_millis(20);
+const BUSY_INTERVAL: Duration = Duration::from_millis(2);
+const IDLE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Between two looks is so many times the time that one takes: large page tables take long.
-const REST: u32 = 9;
+const IDLE_FACTOR: u32 = 9;
 
 /// So many faults may not have been told yet.
-const UNTOLD: u64 = 4;
+const MAX_UNREPORTED: u64 = 4;
 
 /// Processes with ranges that are watched.
 #[derive(Debug, Default)]
-pub struct KernelFaults {
-    processes: BTreeMap<u32, Process>,
+pub struct KernelFaultDetector {
+    processes: BTreeMap<u32, WatchedProcess>,
     due: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Process {
-    watched: Vec<Watched>,
+struct WatchedProcess {
+    watched: Vec<WatchedRange>,
     page_table: Option<PageTable>,
     /// Major faults up to the watch, and those that were told since.
-    told: u64,
+    reported: u64,
 }
 
-impl KernelFaults {
+impl KernelFaultDetector {
     pub fn watch(&mut self, pid: u32, range: &MappedRange) {
-        let process = self.processes.entry(pid).or_insert_with(|| Process {
-            told: life(pid).map_or(0, |life| life.major_faults),
-            ..Process::default()
+        let process = self.processes.entry(pid).or_insert_with(|| WatchedProcess {
+            reported: process_stat(pid).map_or(0, |life| life.major_faults),
+            ..WatchedProcess::default()
         });
-        let mut watched = Watched::new(range.clone(), false);
+        let mut watched = WatchedRange::new(range.clone(), false);
         if process.page_table.is_none() {
             process.page_table = PageTable::open(pid);
         }
@@ -55,7 +54,7 @@ impl KernelFaults {
 
     pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.watched.retain(|watched| !watched.is(range));
+            process.watched.retain(|watched| !watched.starts_at(range));
             if process.watched.is_empty() {
                 self.processes.remove(&pid);
             }
@@ -63,14 +62,14 @@ impl KernelFaults {
     }
 
     /// The kernel has told of something.
-    pub fn hear(&mut self, event: &Event) {
-        match &event.what {
-            What::Fault { kind: FaultKind::Major, .. } => {
+    pub fn on_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Fault { kind: FaultKind::Major, .. } => {
                 if let Some(process) = self.processes.get_mut(&event.pid) {
-                    process.told += 1;
+                    process.reported += 1;
                 }
             }
-            What::Exec => {
+            EventKind::Exec => {
                 self.processes.remove(&event.pid);
             }
             _ => {}
@@ -78,36 +77,36 @@ impl KernelFaults {
     }
 
     /// How long nothing is to be looked at; `None` where nothing is watched.
-    pub fn rest(&self) -> Option<Duration> {
+    pub fn time_to_next_poll(&self) -> Option<Duration> {
         let due = self.due.filter(|_| !self.processes.is_empty());
         due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
     /// Tells the pages that came without a fault that was told.
-    pub fn look(&mut self, take: &mut dyn FnMut(Event)) {
-        if self.rest().is_some_and(|rest| !rest.is_zero()) {
+    pub fn poll(&mut self, take: &mut dyn FnMut(Event)) {
+        if self.time_to_next_poll().is_some_and(|rest| !rest.is_zero()) {
             return;
         }
         let begin = Instant::now();
         let mut is_busy = false;
         self.processes.retain(|&pid, process| {
-            let Ok(life) = life(pid) else { return false };
-            if life.major_faults > process.told + UNTOLD {
+            let Ok(life) = process_stat(pid) else { return false };
+            if life.major_faults > process.reported + MAX_UNREPORTED {
                 process.scan(pid, take);
-                process.told = life.major_faults;
+                process.reported = life.major_faults;
                 is_busy = true;
             }
             // Few at a time add up. What is counted above may be told only now.
-            process.told = process.told.min(life.major_faults);
+            process.reported = process.reported.min(life.major_faults);
             true
         });
-        let period = if is_busy { BUSY_PERIOD } else { IDLE_PERIOD };
-        let period = period.max(begin.elapsed() * REST);
+        let period = if is_busy { BUSY_INTERVAL } else { IDLE_INTERVAL };
+        let period = period.max(begin.elapsed() * IDLE_FACTOR);
         self.due = Some(Instant::now() + period);
     }
 }
 
-impl Process {
+impl WatchedProcess {
     fn scan(&mut self, pid: u32, take: &mut dyn FnMut(Event)) {
         if self.page_table.is_none() {
             self.page_table = PageTable::open(pid);
@@ -116,8 +115,8 @@ impl Process {
         let at_ns = now_ns();
         for watched in &mut self.watched {
             watched.scan(page_table, |address| {
-                let what = What::Fault { address, kind: FaultKind::Seen };
-                take(Event { at_ns, pid, tid: pid, what });
+                let what = EventKind::Fault { address, kind: FaultKind::Scanned };
+                take(Event { at_ns, pid, tid: pid, kind: what });
             });
         }
     }

@@ -3,148 +3,147 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::scan::PageTable;
-use super::watched::Watched;
-use crate::clock::now_ns;
-use crate::process::{self, Life, life};
-use crate::{Error, Event, FaultKind, MappedRange, What};
+use super::scan::{PageTable, WatchedRange};
+use crate::now_ns;
+use crate::process::{self, ProcessStat, process_stat};
+use crate::{Error, Event, EventKind, FaultKind, MappedRange};
 
 /// Without a sign of a change, mappings and touches are looked for this often.
-const MAPS_HEARTBEAT: Duration = Duration::from_millis(200);
-const SCAN_HEARTBEAT: Duration = Duration::from_millis(100);
+const MAPS_INTERVAL: Duration = Duration::from_millis(200);
+const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Mappings are not listed again before so many times the time is over that listing them takes.
-const REST: u32 = 20;
+const IDLE_FACTOR: u32 = 20;
 
 #[derive(Debug)]
-pub struct LookedAt {
+pub struct PolledProcess {
     pid: u32,
-    life: Life,
+    stat: ProcessStat,
     /// How many pages of addresses it has.
     size_pages: u64,
-    mapped: HashMap<u64, MappedRange>,
+    maps: HashMap<u64, MappedRange>,
     /// What was mapped before it was followed: touches before are not told.
-    mapped_before: Vec<MappedRange>,
+    initial_maps: Vec<MappedRange>,
     maps_due: Instant,
     /// The sooner time from which on mappings are listed where the size is another.
-    maps_rested: Instant,
-    watched: Vec<Watched>,
+    maps_due_if_resized: Instant,
+    watched: Vec<WatchedRange>,
     /// What has to be opened anew after exec.
     page_table: Option<PageTable>,
     scan_due: Instant,
     scanned_at_faults: u64,
 }
 
-impl LookedAt {
+impl PolledProcess {
     /// A process that runs. Tells its mappings.
-    pub fn running(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<LookedAt, Error> {
-        let mut process = LookedAt::begun(pid, tell)?;
-        process.mapped_before = process.mapped.values().cloned().collect();
+    pub fn from_running(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<PolledProcess, Error> {
+        let mut process = PolledProcess::from_started(pid, tell)?;
+        process.initial_maps = process.maps.values().cloned().collect();
         Ok(process)
     }
 
     /// A process that has begun since the last look. Tells its mappings.
-    pub fn begun(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<LookedAt, Error> {
+    pub fn from_started(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<PolledProcess, Error> {
         let now = Instant::now();
-        let mut process = LookedAt {
+        let mut process = PolledProcess {
             pid,
-            life: life(pid)?,
+            stat: process_stat(pid)?,
             size_pages: process::size_pages(pid)?,
-            mapped: HashMap::new(),
-            mapped_before: Vec::new(),
+            maps: HashMap::new(),
+            initial_maps: Vec::new(),
             maps_due: now,
-            maps_rested: now,
+            maps_due_if_resized: now,
             watched: Vec::new(),
             page_table: None,
             scan_due: now,
             scanned_at_faults: 0,
         };
-        process.list(tell)?;
+        process.list_maps(tell)?;
         Ok(process)
     }
 
     pub fn watch(&mut self, range: &MappedRange) {
         let (address, end) = (range.address, range.end());
         let overlaps = |before: &MappedRange| before.address < end && address < before.end();
-        let tells_first = !self.mapped_before.iter().any(overlaps);
-        self.watched.push(Watched::new(range.clone(), tells_first));
+        let tells_first = !self.initial_maps.iter().any(overlaps);
+        self.watched.push(WatchedRange::new(range.clone(), tells_first));
         self.scan_due = Instant::now();
     }
 
     pub fn unwatch(&mut self, range: &MappedRange) {
-        self.watched.retain(|watched| !watched.is(range));
+        self.watched.retain(|watched| !watched.starts_at(range));
     }
 
     /// Tells what is other than at the last look. Returns whether the process is still there.
-    pub fn look(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
-        let is_there = self.look_at_life(tell) && self.look_at_maps(tell).is_ok();
+    pub fn poll(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
+        let is_there = self.poll_stat(tell) && self.poll_maps(tell).is_ok();
         if is_there {
-            self.look_at_pages(tell);
+            self.poll_pages(tell);
         } else {
-            self.tell(What::End, tell);
+            self.emit(EventKind::Exit, tell);
         }
         is_there
     }
 
-    fn tell(&self, what: What, tell: &mut dyn FnMut(Event)) {
-        tell(Event { at_ns: now_ns(), pid: self.pid, tid: self.pid, what });
+    fn emit(&self, what: EventKind, tell: &mut dyn FnMut(Event)) {
+        tell(Event { at_ns: now_ns(), pid: self.pid, tid: self.pid, kind: what });
     }
 
     /// Returns whether it is the same process, which may have become another program.
-    fn look_at_life(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
-        let Ok(life) = life(self.pid) else { return false };
-        if life.has_ended || life.began != self.life.began {
+    fn poll_stat(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
+        let Ok(life) = process_stat(self.pid) else { return false };
+        if life.has_ended || life.start_ticks != self.stat.start_ticks {
             return false;
         }
-        if life.program != self.life.program && life.program != (0, 0) {
-            self.tell(What::Exec, tell);
-            self.mapped.clear();
-            self.mapped_before.clear();
+        if life.image_addresses != self.stat.image_addresses && life.image_addresses != (0, 0) {
+            self.emit(EventKind::Exec, tell);
+            self.maps.clear();
+            self.initial_maps.clear();
             self.watched.clear();
             self.page_table = None;
             self.maps_due = Instant::now();
         }
-        self.life = life;
+        self.stat = life;
         true
     }
 
-    fn look_at_maps(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
+    fn poll_maps(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let now = Instant::now();
         let size_pages = process::size_pages(self.pid)?;
-        let is_other = size_pages != self.size_pages && now >= self.maps_rested;
+        let is_other = size_pages != self.size_pages && now >= self.maps_due_if_resized;
         if is_other || now >= self.maps_due {
             self.size_pages = size_pages;
-            self.list(tell)?;
+            self.list_maps(tell)?;
         }
         Ok(())
     }
 
     /// Lists the mappings, and tells those that are new or others.
-    fn list(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
+    fn list_maps(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let begin = Instant::now();
         let at_ns = now_ns();
         let ranges = process::maps(self.pid)?;
         let mut mapped = HashMap::with_capacity(ranges.len());
         for range in ranges {
-            if self.mapped.get(&range.address) != Some(&range) {
-                let what = What::Map(range.clone());
-                tell(Event { at_ns, pid: self.pid, tid: self.pid, what });
+            if self.maps.get(&range.address) != Some(&range) {
+                let what = EventKind::Map(range.clone());
+                tell(Event { at_ns, pid: self.pid, tid: self.pid, kind: what });
                 let is_kept = |before: &MappedRange| before.address != range.address;
-                self.mapped_before.retain(is_kept);
+                self.initial_maps.retain(is_kept);
             }
             mapped.insert(range.address, range);
         }
-        self.mapped = mapped;
-        let rest = begin.elapsed() * REST;
+        self.maps = mapped;
+        let rest = begin.elapsed() * IDLE_FACTOR;
         let now = Instant::now();
-        (self.maps_due, self.maps_rested) = (now + rest.max(MAPS_HEARTBEAT), now + rest);
+        (self.maps_due, self.maps_due_if_resized) = (now + rest.max(MAPS_INTERVAL), now + rest);
         Ok(())
     }
 
     /// Tells the pages that were touched, while there are faults that read pages.
-    fn look_at_pages(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn poll_pages(&mut self, tell: &mut dyn FnMut(Event)) {
         let now = Instant::now();
-        let faults = self.life.major_faults;
+        let faults = self.stat.major_faults;
         let is_due = faults != self.scanned_at_faults || now >= self.scan_due;
         if self.watched.is_empty() || !is_due {
             return;
@@ -157,11 +156,11 @@ impl LookedAt {
         let at_ns = now_ns();
         for watched in &mut self.watched {
             watched.scan(page_table, |address| {
-                let what = What::Fault { address, kind: FaultKind::Seen };
-                tell(Event { at_ns, pid, tid: pid, what });
+                let what = EventKind::Fault { address, kind: FaultKind::Scanned };
+                tell(Event { at_ns, pid, tid: pid, kind: what });
             });
         }
         self.scanned_at_faults = faults;
-        self.scan_due = now + SCAN_HEARTBEAT;
+        self.scan_due = now + SCAN_INTERVAL;
     }
 }

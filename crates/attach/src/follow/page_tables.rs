@@ -13,58 +13,58 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::looked_at::LookedAt;
-use super::{refusal, scan};
-use crate::clock::now_ns;
-use crate::process::{self, life};
-use crate::{Error, Event, MappedRange, What};
+use super::looked_at::PolledProcess;
+use super::{scan, timer_error};
+use crate::now_ns;
+use crate::process::{self, process_stat};
+use crate::{Error, Event, EventKind, MappedRange};
 
 /// How often is looked: the more often, the less time ago something was seen.
-const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
-const LONGEST_PERIOD: Duration = Duration::from_millis(20);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Between two looks is so many times the time that one takes, so that they take a tenth of a CPU.
-const REST: u32 = 9;
+const IDLE_FACTOR: u32 = 9;
 
 #[derive(Debug)]
-pub struct PageTables {
+pub struct PageTablePoller {
     /// Whether the caller's own children are followed, and those that were there before and are
     /// not.
-    of_children: Option<HashSet<u32>>,
-    processes: BTreeMap<u32, LookedAt>,
+    initial_children: Option<HashSet<u32>>,
+    processes: BTreeMap<u32, PolledProcess>,
     /// What is told before the next look.
-    first: Vec<Event>,
+    initial_events: Vec<Event>,
     timer: OwnedFd,
-    due: Instant,
-    period: Duration,
+    next_poll: Instant,
+    interval: Duration,
     /// When children are looked for.
-    children_due: Instant,
+    next_child_search: Instant,
 }
 
-impl PageTables {
-    pub fn of_processes() -> Result<PageTables, Error> {
-        scan::check()?;
+impl PageTablePoller {
+    pub fn for_processes() -> Result<PageTablePoller, Error> {
+        scan::check_supported()?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags);
-        let timer = timer.map_err(|error| refusal::of_timer(error.into()))?;
+        let timer = timer.map_err(|error| timer_error(error.into()))?;
         let now = Instant::now();
-        let mut opened = PageTables {
-            of_children: None,
+        let mut opened = PageTablePoller {
+            initial_children: None,
             processes: BTreeMap::new(),
-            first: Vec::new(),
+            initial_events: Vec::new(),
             timer,
-            due: now,
-            period: SHORTEST_PERIOD,
-            children_due: now,
+            next_poll: now,
+            interval: MIN_INTERVAL,
+            next_child_search: now,
         };
-        opened.rest(Duration::ZERO)?;
+        opened.schedule_poll(Duration::ZERO)?;
         Ok(opened)
     }
 
-    pub fn of_children() -> Result<PageTables, Error> {
-        let mut opened = PageTables::of_processes()?;
+    pub fn for_children() -> Result<PageTablePoller, Error> {
+        let mut opened = PageTablePoller::for_processes()?;
         let there = process::children(std::process::id())?;
-        opened.of_children = Some(there.into_iter().collect());
+        opened.initial_children = Some(there.into_iter().collect());
         Ok(opened)
     }
 
@@ -73,8 +73,8 @@ impl PageTables {
         if self.processes.contains_key(&pid) {
             return Ok(());
         }
-        let first = &mut self.first;
-        let added = LookedAt::running(pid, &mut |event| first.push(event))?;
+        let first = &mut self.initial_events;
+        let added = PolledProcess::from_running(pid, &mut |event| first.push(event))?;
         self.processes.insert(pid, added);
         Ok(())
     }
@@ -100,14 +100,14 @@ impl PageTables {
         match poll(&mut waited_for, Some(&timeout)) {
             Ok(count) => Ok(count > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(refusal::of_timer(error.into())),
+            Err(error) => Err(timer_error(error.into())),
         }
     }
 
-    pub fn read(&mut self, take: &mut dyn FnMut(Event)) -> Result<(), Error> {
-        self.first.drain(..).for_each(&mut *take);
+    pub fn read_events(&mut self, take: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        self.initial_events.drain(..).for_each(&mut *take);
         let begin = Instant::now();
-        if begin < self.due {
+        if begin < self.next_poll {
             return Ok(());
         }
         let mut has_seen = false;
@@ -115,28 +115,28 @@ impl PageTables {
             has_seen = true;
             take(event);
         };
-        if begin >= self.children_due {
+        if begin >= self.next_child_search {
             self.find_children(&mut tell);
             // Of each thread a file is read.
-            self.children_due = begin + (begin.elapsed() * REST).max(SHORTEST_PERIOD * 2);
+            self.next_child_search = begin + (begin.elapsed() * IDLE_FACTOR).max(MIN_INTERVAL * 2);
         }
-        self.processes.retain(|_, process| process.look(&mut tell));
-        let shorter = if has_seen { SHORTEST_PERIOD } else { self.period * 2 };
-        self.period = shorter.min(LONGEST_PERIOD);
-        self.rest(begin.elapsed() * REST)
+        self.processes.retain(|_, process| process.poll(&mut tell));
+        let shorter = if has_seen { MIN_INTERVAL } else { self.interval * 2 };
+        self.interval = shorter.min(MAX_INTERVAL);
+        self.schedule_poll(begin.elapsed() * IDLE_FACTOR)
     }
 
     /// Arms the timer for the next look, which is not before `least` is over.
-    fn rest(&mut self, least: Duration) -> Result<(), Error> {
-        let period = self.period.max(least);
-        self.due = Instant::now() + period;
+    fn schedule_poll(&mut self, least: Duration) -> Result<(), Error> {
+        let period = self.interval.max(least);
+        self.next_poll = Instant::now() + period;
         let spec = |duration: Duration| Timespec {
             tv_sec: duration.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: duration.subsec_nanos().into(),
         };
         let times = Itimerspec { it_interval: spec(Duration::ZERO), it_value: spec(period) };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times)
-            .map_err(|error| refusal::of_timer(error.into()))?;
+            .map_err(|error| timer_error(error.into()))?;
         Ok(())
     }
 
@@ -145,31 +145,33 @@ impl PageTables {
         let parents: Vec<u32> = self.processes.keys().copied().collect();
         for parent in parents {
             for child in process::children(parent).unwrap_or_default() {
-                self.begin(child, parent, tell);
+                self.add_child(child, parent, tell);
             }
         }
-        let Some(there_before) = &self.of_children else { return };
+        let Some(there_before) = &self.initial_children else { return };
         let own_pid = std::process::id();
-        let Ok(own) = life(own_pid) else { return };
+        let Ok(own) = process_stat(own_pid) else { return };
         let children = process::children(own_pid).unwrap_or_default();
         let new = children.into_iter().filter(|child| !there_before.contains(child));
         // What has not called exec yet is this program.
-        let is_other = |child: &u32| life(*child).is_ok_and(|life| life.program != own.program);
+        let is_other = |child: &u32| {
+            process_stat(*child).is_ok_and(|life| life.image_addresses != own.image_addresses)
+        };
         for child in new.filter(is_other).collect::<Vec<_>>() {
-            self.begin(child, own_pid, tell);
+            self.add_child(child, own_pid, tell);
         }
     }
 
-    fn begin(&mut self, pid: u32, parent: u32, tell: &mut dyn FnMut(Event)) {
+    fn add_child(&mut self, pid: u32, parent: u32, tell: &mut dyn FnMut(Event)) {
         if self.processes.contains_key(&pid) {
             return;
         }
         let at_ns = now_ns();
-        let mut events = vec![Event { at_ns, pid, tid: pid, what: What::Begin { parent } }];
+        let mut events = vec![Event { at_ns, pid, tid: pid, kind: EventKind::Fork { parent } }];
         if parent == std::process::id() {
-            events.push(Event { at_ns, pid, tid: pid, what: What::Exec });
+            events.push(Event { at_ns, pid, tid: pid, kind: EventKind::Exec });
         }
-        if let Ok(process) = LookedAt::begun(pid, &mut |event| events.push(event)) {
+        if let Ok(process) = PolledProcess::from_started(pid, &mut |event| events.push(event)) {
             events.into_iter().for_each(tell);
             self.processes.insert(pid, process);
         }

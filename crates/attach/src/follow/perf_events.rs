@@ -5,13 +5,14 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::kernel_faults::KernelFaults;
-use super::refusal;
-use crate::clock::now_ns;
+use super::kernel_faults::KernelFaultDetector;
+use super::{events_error, process_error, raise_open_file_limit};
+use crate::now_ns;
 use crate::perf::{
-    self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings,
+    self, Attributes, COUNT_SW_DUMMY, Flag, OWN_THREAD, PerfRecord, RecordKind, RingConfig,
+    RingSpec, Rings,
 };
-use crate::{Error, Event, FaultKind, MappedRange, What, process};
+use crate::{Error, Event, EventKind, FaultKind, MappedRange, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
 const MINOR_FAULTS: u64 = 5;
@@ -22,13 +23,13 @@ const SAMPLE_ADDRESS: u64 = 1 << 3;
 
 /// Of mappings and processes the first record wakes who waits. Of faults many do: to wake takes a
 /// virtual machine tens of microseconds, of which the thread that faults pays the half.
-const PURPOSE: Purpose = Purpose {
+const RING_CONFIG: RingConfig = RingConfig {
     rings: &[
-        RingPlan { of_root: 256 << 10, of_user: 64 << 10, wakes_after: 1 },
-        RingPlan { of_root: 512 << 10, of_user: 128 << 10, wakes_after: 16 * FAULT_BYTES },
-        RingPlan { of_root: 1 << 20, of_user: 256 << 10, wakes_after: 1024 * FAULT_BYTES },
+        RingSpec { root_bytes: 256 << 10, user_bytes: 64 << 10, wakeup_bytes: 1 },
+        RingSpec { root_bytes: 512 << 10, user_bytes: 128 << 10, wakeup_bytes: 16 * FAULT_BYTES },
+        RingSpec { root_bytes: 1 << 20, user_bytes: 256 << 10, wakeup_bytes: 1024 * FAULT_BYTES },
     ],
-    tells_faults_once: true,
+    dedups_faults: true,
 };
 
 /// The ring of those that has the minor faults.
@@ -38,48 +39,48 @@ const MINOR_RING: u8 = 2;
 const FAULT_BYTES: u32 = 32;
 
 /// Few faults wake nobody, so that they are looked for this often while there are faults.
-const BUSY_PERIOD: Duration = Duration::from_millis(1);
-const IDLE_PERIOD: Duration = Duration::from_millis(10);
+const BUSY_INTERVAL: Duration = Duration::from_millis(1);
+const IDLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// There are faults where the last was less than this ago.
 const BUSY_TIME: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub struct PerfEvents {
+pub struct PerfFollower {
     rings: Rings,
     events: Vec<OwnedFd>,
-    tells_faults: bool,
+    has_faults: bool,
     /// Processes that were told to begin, or were added.
-    known: HashSet<u32>,
+    processes: HashSet<u32>,
     /// What is told before all that is in the rings.
-    first: Vec<Event>,
+    initial_events: Vec<Event>,
     last_fault: Option<Instant>,
-    lost: Lost,
+    lost: LostRecords,
     /// Where the kernel does not tell of faults that it takes itself.
-    kernel_faults: Option<KernelFaults>,
+    kernel_faults: Option<KernelFaultDetector>,
 }
 
 /// Lost records that were told.
 #[derive(Debug, Default)]
-struct Lost {
-    told: u64,
+struct LostRecords {
+    reported: u64,
     /// As many of them as the kernel has not told of yet, and will.
-    early: u64,
+    not_reported_yet: u64,
 }
 
-impl PerfEvents {
-    pub fn of_processes() -> Result<PerfEvents, Error> {
-        refusal::raise_open_files();
-        let rings = Rings::open(PURPOSE).map_err(refusal::of_events)?;
-        Ok(PerfEvents {
+impl PerfFollower {
+    pub fn for_processes() -> Result<PerfFollower, Error> {
+        raise_open_file_limit();
+        let rings = Rings::open(RING_CONFIG).map_err(events_error)?;
+        Ok(PerfFollower {
             rings,
             events: Vec::new(),
-            tells_faults: true,
-            known: HashSet::new(),
-            first: Vec::new(),
+            has_faults: true,
+            processes: HashSet::new(),
+            initial_events: Vec::new(),
             last_fault: None,
-            lost: Lost::default(),
-            kernel_faults: (!tells_kernel_faults()).then(KernelFaults::default),
+            lost: LostRecords::default(),
+            kernel_faults: (!reports_kernel_faults()).then(KernelFaultDetector::default),
         })
     }
 
@@ -95,32 +96,32 @@ impl PerfEvents {
         }
     }
 
-    pub fn of_children() -> Result<PerfEvents, Error> {
-        PerfEvents::of_processes()?.with_children()
+    pub fn for_children() -> Result<PerfFollower, Error> {
+        PerfFollower::for_processes()?.with_children()
     }
 
-    pub fn of_children_without_faults() -> Result<PerfEvents, Error> {
-        PerfEvents { tells_faults: false, ..PerfEvents::of_processes()? }.with_children()
+    pub fn for_children_without_faults() -> Result<PerfFollower, Error> {
+        PerfFollower { has_faults: false, ..PerfFollower::for_processes()? }.with_children()
     }
 
-    fn with_children(self) -> Result<PerfEvents, Error> {
+    fn with_children(self) -> Result<PerfFollower, Error> {
         let mut opened = self;
         let flags = [Flag::Disabled, Flag::EnableOnExec];
-        opened.follow(OWN_THREAD, &flags).map_err(refusal::of_events)?;
+        opened.follow(OWN_THREAD, &flags).map_err(events_error)?;
         Ok(opened)
     }
 
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         // Its events are inherited. Others would stay open, and tell all of it twice.
-        if self.known.contains(&pid) {
+        if self.processes.contains(&pid) {
             return Ok(());
         }
-        let refused = |error| refusal::of_process(pid, error);
+        let refused = |error| process_error(pid, error);
         perf::each_thread(pid, |tid| self.follow(tid, &[]), refused)?;
-        self.known.insert(pid);
+        self.processes.insert(pid);
         let at_ns = now_ns();
-        let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };
-        self.first.extend(process::maps(pid)?.into_iter().map(told));
+        let told = |range| Event { at_ns, pid, tid: pid, kind: EventKind::Map(range) };
+        self.initial_events.extend(process::maps(pid)?.into_iter().map(told));
         Ok(())
     }
 
@@ -132,16 +133,20 @@ impl PerfEvents {
         };
         let inherited = |config| {
             Attributes::new(Attributes::SOFTWARE, config)
-                .with(&[Flag::Inherit])
-                .with(whose)
-                .with(flags)
-                .waking_after(1)
+                .with_flags(&[Flag::Inherit])
+                .with_flags(whose)
+                .with_flags(flags)
+                .with_wakeup_bytes(1)
         };
         let tells =
             [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
-        let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
-        let kinds = [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
-        let told = if self.tells_faults { kinds.len() } else { 1 };
+        let faults = |config| inherited(config).with_sample(SAMPLE_ADDRESS);
+        let kinds = [
+            inherited(COUNT_SW_DUMMY).with_flags(&tells),
+            faults(MAJOR_FAULTS),
+            faults(MINOR_FAULTS),
+        ];
+        let told = if self.has_faults { kinds.len() } else { 1 };
         let mut opened = Vec::new();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, target) in kinds.iter().zip(targets).take(told) {
@@ -156,10 +161,10 @@ impl PerfEvents {
         let begin = Instant::now();
         loop {
             let may_have_lost = self.rings.may_have_lost();
-            if !self.first.is_empty() || self.rings.has_records() || may_have_lost {
+            if !self.initial_events.is_empty() || self.rings.has_records() || may_have_lost {
                 return Ok(true);
             }
-            let rest = self.kernel_faults.as_ref().and_then(KernelFaults::rest);
+            let rest = self.kernel_faults.as_ref().and_then(KernelFaultDetector::time_to_next_poll);
             if rest.is_some_and(|rest| rest.is_zero()) {
                 return Ok(true);
             }
@@ -169,48 +174,50 @@ impl PerfEvents {
             }
             let left = rest.map_or(left, |rest| rest.min(left));
             let is_busy = self.last_fault.is_some_and(|last| last.elapsed() < BUSY_TIME);
-            let period = left.min(if is_busy { BUSY_PERIOD } else { IDLE_PERIOD });
-            if !self.rings.wait(period).map_err(refusal::of_events)? {
-                std::thread::sleep(period.min(BUSY_PERIOD));
+            let period = left.min(if is_busy { BUSY_INTERVAL } else { IDLE_INTERVAL });
+            if !self.rings.wait(period).map_err(events_error)? {
+                std::thread::sleep(period.min(BUSY_INTERVAL));
             }
         }
     }
 
-    pub fn read(&mut self, take: &mut dyn FnMut(Event)) {
+    pub fn read_events(&mut self, take: &mut dyn FnMut(Event)) {
         let Some(mut kernel_faults) = self.kernel_faults.take() else {
             return self.read_rings(take);
         };
         self.read_rings(&mut |event| {
-            kernel_faults.hear(&event);
+            kernel_faults.on_event(&event);
             take(event);
         });
-        kernel_faults.look(take);
+        kernel_faults.poll(take);
         self.kernel_faults = Some(kernel_faults);
     }
 
     fn read_rings(&mut self, take: &mut dyn FnMut(Event)) {
         let until_ns = now_ns();
-        self.first.drain(..).for_each(&mut *take);
-        let (known, lost) = (&mut self.known, &mut self.lost);
+        self.initial_events.drain(..).for_each(&mut *take);
+        let (known, lost) = (&mut self.processes, &mut self.lost);
         let (mut has_faults, mut has_records) = (false, false);
         self.rings.read(until_ns, |record, ring| {
             has_records = true;
-            if record.kind == Kind::Sample {
+            if record.kind == RecordKind::Sample {
                 has_faults = true;
-                take(fault(&record, ring == MINOR_RING));
-            } else if let Some(event) = record.event().and_then(|event| lost.told_now(event)) {
-                tell(known, event, take);
+                take(fault_event(&record, ring == MINOR_RING));
+            } else if let Some(event) =
+                record.event().and_then(|event| lost.without_reported(event))
+            {
+                emit_process_event(known, event, take);
             }
         });
         if has_faults {
             self.last_fault = Some(Instant::now());
         }
         if !has_records && self.rings.may_have_lost() {
-            self.rings.forget_loss();
+            self.rings.clear_may_have_lost();
             let all = self.events.iter().map(perf::lost_records).sum();
-            if let Some(records) = self.lost.found(all) {
+            if let Some(records) = self.lost.add_total(all) {
                 let pid = std::process::id();
-                take(Event { at_ns: until_ns, pid, tid: pid, what: What::Lost { records } });
+                take(Event { at_ns: until_ns, pid, tid: pid, kind: EventKind::Lost { records } });
             }
         }
     }
@@ -220,57 +227,57 @@ impl PerfEvents {
     }
 }
 
-impl Lost {
+impl LostRecords {
     /// What is still to be told of an event, less what was told before.
-    fn told_now(&mut self, event: Event) -> Option<Event> {
-        let What::Lost { records } = event.what else { return Some(event) };
-        let new = records.saturating_sub(self.early);
-        self.early = self.early.saturating_sub(records);
-        self.told += new;
-        (new > 0).then_some(Event { what: What::Lost { records: new }, ..event })
+    fn without_reported(&mut self, event: Event) -> Option<Event> {
+        let EventKind::Lost { records } = event.kind else { return Some(event) };
+        let new = records.saturating_sub(self.not_reported_yet);
+        self.not_reported_yet = self.not_reported_yet.saturating_sub(records);
+        self.reported += new;
+        (new > 0).then_some(Event { kind: EventKind::Lost { records: new }, ..event })
     }
 
     /// What is to be told where so many were lost in all.
-    fn found(&mut self, all: u64) -> Option<u64> {
-        let new = all.checked_sub(self.told).filter(|new| *new > 0)?;
-        self.early += new;
-        self.told = all;
+    fn add_total(&mut self, all: u64) -> Option<u64> {
+        let new = all.checked_sub(self.reported).filter(|new| *new > 0)?;
+        self.not_reported_yet += new;
+        self.reported = all;
         Some(new)
     }
 }
 
 #[inline]
-fn fault(sample: &Record<'_>, is_minor: bool) -> Event {
+fn fault_event(sample: &PerfRecord<'_>, is_minor: bool) -> Event {
     let origin = sample.origin();
     let kind = if is_minor { FaultKind::Minor } else { FaultKind::Major };
-    let what = What::Fault { address: sample.address().unwrap_or(0), kind };
-    Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, what }
+    let what = EventKind::Fault { address: sample.address().unwrap_or(0), kind };
+    Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, kind: what }
 }
 
 /// Whether this user is told of faults that the kernel takes inside of system calls.
-fn tells_kernel_faults() -> bool {
-    perf::open(&Attributes::new(Attributes::SOFTWARE, NOTHING), OWN_THREAD, 0).is_ok()
+fn reports_kernel_faults() -> bool {
+    perf::open(&Attributes::new(Attributes::SOFTWARE, COUNT_SW_DUMMY), OWN_THREAD, 0).is_ok()
 }
 
 /// Tells an event that is no fault. The caller's own children are not told to begin, as their
 /// events are off until exec: that is told before it here.
-fn tell(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
-    match event.what {
-        What::Begin { .. } => {
+fn emit_process_event(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
+    match event.kind {
+        EventKind::Fork { .. } => {
             known.insert(event.pid);
         }
-        What::Exec => {
+        EventKind::Exec => {
             if known.insert(event.pid) {
                 let parent = std::process::id();
-                take(Event { what: What::Begin { parent }, ..event });
+                take(Event { kind: EventKind::Fork { parent }, ..event });
             }
         }
         // Its other threads may go on; what would tell a second beginning is an exec by one of
         // those.
-        What::End if event.pid == event.tid => {
+        EventKind::Exit if event.pid == event.tid => {
             known.remove(&event.pid);
         }
-        What::Map(_) | What::Fault { .. } | What::End | What::Lost { .. } => {}
+        EventKind::Map(_) | EventKind::Fault { .. } | EventKind::Exit | EventKind::Lost { .. } => {}
     }
     take(event);
 }
@@ -281,17 +288,18 @@ mod tests {
 
     #[test]
     fn lost_records_are_told_once() {
-        let told = |lost: &mut Lost, records| {
-            let what = What::Lost { records };
-            lost.told_now(Event { at_ns: 0, pid: 1, tid: 1, what }).map(|event| event.what)
+        let told = |lost: &mut LostRecords, records| {
+            let what = EventKind::Lost { records };
+            lost.without_reported(Event { at_ns: 0, pid: 1, tid: 1, kind: what })
+                .map(|event| event.kind)
         };
-        let mut lost = Lost::default();
-        assert_eq!(told(&mut lost, 5), Some(What::Lost { records: 5 }));
-        assert_eq!(lost.found(5), None);
-        assert_eq!(lost.found(12), Some(7));
+        let mut lost = LostRecords::default();
+        assert_eq!(told(&mut lost, 5), Some(EventKind::Lost { records: 5 }));
+        assert_eq!(lost.add_total(5), None);
+        assert_eq!(lost.add_total(12), Some(7));
         // The kernel tells late, at once or in parts, and with what came after.
         assert_eq!(told(&mut lost, 3), None);
-        assert_eq!(told(&mut lost, 6), Some(What::Lost { records: 2 }));
-        assert_eq!((lost.found(14), lost.found(15)), (None, Some(1)));
+        assert_eq!(told(&mut lost, 6), Some(EventKind::Lost { records: 2 }));
+        assert_eq!((lost.add_total(14), lost.add_total(15)), (None, Some(1)));
     }
 }

@@ -6,12 +6,14 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
+use roaring::RoaringBitmap;
+
 use crate::{Error, MappedRange};
 
 /// A run of pages that have an entry: `struct page_region` of `linux/fs.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Region {
+pub struct PresentRegion {
     pub start: u64,
     pub end: u64,
     categories: u64,
@@ -20,7 +22,7 @@ pub struct Region {
 /// `struct pm_scan_arg`
 #[repr(C)]
 #[derive(Debug, Default)]
-struct Scan {
+struct ScanRequest {
     size: u64,
     flags: u64,
     start: u64,
@@ -38,10 +40,10 @@ struct Scan {
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 
 /// The category of pages that have an entry.
-const IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
 
 /// So many runs are told by one call.
-const REGIONS: usize = 512;
+const MAX_REGIONS: usize = 512;
 
 #[derive(Debug)]
 pub struct PageTable(File);
@@ -54,10 +56,10 @@ impl PageTable {
 
     /// Tells `each` the runs of pages from `start` to `end` that have an entry, in order. Of a
     /// process that is gone there are none.
-    pub fn scan(&self, mut start: u64, end: u64, mut each: impl FnMut(Region)) {
-        let mut regions = [Region::default(); REGIONS];
+    pub fn scan(&self, mut start: u64, end: u64, mut each: impl FnMut(PresentRegion)) {
+        let mut regions = [PresentRegion::default(); MAX_REGIONS];
         while start < end {
-            let Ok((found, walk_end)) = self.step(start, end, &mut regions) else { return };
+            let Ok((found, walk_end)) = self.scan_step(start, end, &mut regions) else { return };
             regions[..found].iter().for_each(|region| each(*region));
             if walk_end <= start {
                 return;
@@ -66,16 +68,21 @@ impl PageTable {
         }
     }
 
-    fn step(&self, start: u64, end: u64, regions: &mut [Region]) -> io::Result<(usize, u64)> {
-        let mut scan = Scan {
-            size: size_of::<Scan>() as u64,
+    fn scan_step(
+        &self,
+        start: u64,
+        end: u64,
+        regions: &mut [PresentRegion],
+    ) -> io::Result<(usize, u64)> {
+        let mut scan = ScanRequest {
+            size: size_of::<ScanRequest>() as u64,
             start,
             end,
             regions: regions.as_mut_ptr().expose_provenance() as u64,
             regions_length: regions.len() as u64,
-            all_of: IS_PRESENT,
-            returned: IS_PRESENT,
-            ..Scan::default()
+            all_of: PAGE_IS_PRESENT,
+            returned: PAGE_IS_PRESENT,
+            ..ScanRequest::default()
         };
         // SAFETY: the kernel writes at most that many regions, and where it has come to.
         let found = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut scan) };
@@ -90,10 +97,10 @@ impl PageTable {
 /// `None` where the kernel cannot tell it, before Linux 6.7, or where the process is gone.
 pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
     let page_table = PageTable::open(pid)?;
-    let mut regions = [Region::default(); REGIONS];
+    let mut regions = [PresentRegion::default(); MAX_REGIONS];
     let (mut start, mut mapped) = (range.address, Vec::new());
     while start < range.end() {
-        let (found, walk_end) = page_table.step(start, range.end(), &mut regions).ok()?;
+        let (found, walk_end) = page_table.scan_step(start, range.end(), &mut regions).ok()?;
         mapped.extend(regions[..found].iter().map(|region| region.start..region.end));
         if walk_end <= start {
             return None;
@@ -104,12 +111,62 @@ pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
 }
 
 /// Refuses a kernel that cannot tell.
-pub fn check() -> Result<(), Error> {
+pub fn check_supported() -> Result<(), Error> {
     let what = "reading the page tables (PAGEMAP_SCAN)";
     let remedy = "use Linux 6.7 or later, or permit perf events";
     let refused = |cause| Error::refused(what, cause, remedy);
     let own = PageTable(File::open("/proc/self/pagemap").map_err(refused)?);
     let page_bytes = rustix::param::page_size() as u64;
-    own.step(page_bytes, 2 * page_bytes, &mut [Region::default()]).map_err(refused)?;
+    own.scan_step(page_bytes, 2 * page_bytes, &mut [PresentRegion::default()]).map_err(refused)?;
     Ok(())
+}
+
+/// A range whose touches are told, and its pages that have an entry, by their number in it.
+#[derive(Debug)]
+pub struct WatchedRange {
+    range: MappedRange,
+    present: RoaringBitmap,
+    is_unscanned: bool,
+    reports_initial: bool,
+}
+
+impl WatchedRange {
+    /// Of a range of which nothing was looked at. Whether the pages that have an entry at the first
+    /// look are told is said by `tells_first`.
+    pub fn new(range: MappedRange, tells_first: bool) -> WatchedRange {
+        WatchedRange {
+            range,
+            present: RoaringBitmap::new(),
+            is_unscanned: true,
+            reports_initial: tells_first,
+        }
+    }
+
+    pub fn starts_at(&self, range: &MappedRange) -> bool {
+        self.range.address == range.address
+    }
+
+    /// Tells the addresses of pages that have an entry, and had none at the last look.
+    pub fn scan(&mut self, page_table: &PageTable, mut tell: impl FnMut(u64)) {
+        let page_bytes = rustix::param::page_size() as u64;
+        let begin = self.range.address;
+        let number = |address: u64| ((address - begin) / page_bytes) as u32;
+        let tells = !self.is_unscanned || self.reports_initial;
+        let mut until = 0;
+        page_table.scan(begin, self.range.end(), |region| {
+            let pages = number(region.start)..number(region.end);
+            // What had an entry and has none is told again when it has.
+            self.present.remove_range(until..pages.start);
+            until = pages.end;
+            let mut new = RoaringBitmap::new();
+            new.insert_range(pages);
+            new -= &self.present;
+            if tells {
+                new.iter().for_each(|page| tell(begin + u64::from(page) * page_bytes));
+            }
+            self.present |= new;
+        });
+        self.present.remove_range(until..=u32::MAX);
+        self.is_unscanned = false;
+    }
 }

@@ -4,20 +4,20 @@ use std::fs::{self, File};
 use std::io;
 
 use crate::mapped_range::{FileId, MappedRange};
-use crate::process::Query;
+use crate::process::MapQuery;
 
 /// A range may have come apart into as many areas.
-const MOST_AREAS: usize = 4096;
+const MAX_AREAS: usize = 4096;
 
 /// The mapped areas of the process that a thread belongs to.
-pub enum Areas {
+pub enum AddressSpace {
     Queried(File),
-    Listed(Vec<Area>),
+    Listed(Vec<MappedArea>),
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Area {
+pub struct MappedArea {
     pub begin: u64,
     pub end: u64,
     offset_bytes: u64,
@@ -28,34 +28,36 @@ pub struct Area {
     pub is_vdso: bool,
 }
 
-impl Areas {
+impl AddressSpace {
     /// A descriptor of the file belongs to one address space: it is opened while the thread is
     /// held, which then does not become another program.
-    pub fn of_held_thread(pid: u32, tid: u32) -> io::Result<Areas> {
+    pub fn open_for_held_thread(pid: u32, tid: u32) -> io::Result<AddressSpace> {
         let path = format!("/proc/{pid}/task/{tid}/maps");
         let file = File::open(&path)?;
-        match query(&file, 0) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Areas::Queried(file)),
-            Ok(_) => Ok(Areas::Queried(file)),
-            Err(_) => Ok(Areas::Listed(list(&fs::read_to_string(&path)?))),
+        match query_area(&file, 0) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+                Ok(AddressSpace::Queried(file))
+            }
+            Ok(_) => Ok(AddressSpace::Queried(file)),
+            Err(_) => Ok(AddressSpace::Listed(parse_maps(&fs::read_to_string(&path)?))),
         }
     }
 
-    pub fn at(&self, address: u64) -> Option<Area> {
+    pub fn at(&self, address: u64) -> Option<MappedArea> {
         match self {
-            Areas::Queried(file) => query(file, address).ok(),
-            Areas::Listed(areas) => {
+            AddressSpace::Queried(file) => query_area(file, address).ok(),
+            AddressSpace::Listed(areas) => {
                 areas.iter().find(|area| area.begin <= address && address < area.end).copied()
             }
         }
     }
 
     /// Whether all of the range is mapped as it says.
-    pub fn hold(&self, range: &MappedRange) -> bool {
+    pub fn has_range(&self, range: &MappedRange) -> bool {
         let FileId { major, minor, inode } =
             range.file.as_ref().map_or(FileId { major: 0, minor: 0, inode: 0 }, |file| file.id);
         let mut address = range.address;
-        for _ in 0..MOST_AREAS {
+        for _ in 0..MAX_AREAS {
             let Some(area) = self.at(address) else { return false };
             let offset_bytes = area.offset_bytes.wrapping_add(address - area.begin);
             let is_meant = area.file == (major, minor, inode)
@@ -74,15 +76,15 @@ impl Areas {
     }
 }
 
-fn query(file: &File, address: u64) -> io::Result<Area> {
+fn query_area(file: &File, address: u64) -> io::Result<MappedArea> {
     let mut name = [0_u8; 16];
-    let query = match Query::ask(file, address, &mut name) {
+    let query = match MapQuery::run(file, address, &mut name) {
         Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => {
-            Query::ask(file, address, &mut [])?
+            MapQuery::run(file, address, &mut [])?
         }
         answer => answer?,
     };
-    Ok(Area {
+    Ok(MappedArea {
         begin: query.start,
         end: query.end,
         offset_bytes: query.offset_bytes,
@@ -93,11 +95,11 @@ fn query(file: &File, address: u64) -> io::Result<Area> {
     })
 }
 
-fn list(maps: &str) -> Vec<Area> {
-    maps.lines().filter_map(area_of_line).collect()
+fn parse_maps(maps: &str) -> Vec<MappedArea> {
+    maps.lines().filter_map(parse_maps_line).collect()
 }
 
-fn area_of_line(line: &str) -> Option<Area> {
+fn parse_maps_line(line: &str) -> Option<MappedArea> {
     let mut words = line.split_ascii_whitespace();
     let (begin, end) = words.next()?.split_once('-')?;
     let flags = words.next()?.as_bytes();
@@ -106,7 +108,7 @@ fn area_of_line(line: &str) -> Option<Area> {
     let inode = words.next()?.parse().ok()?;
     let hex = |text| u64::from_str_radix(text, 16).ok();
     let bit = |index: usize, letter, bit| if flags.get(index) == Some(&letter) { bit } else { 0 };
-    Some(Area {
+    Some(MappedArea {
         begin: hex(begin)?,
         end: hex(end)?,
         offset_bytes: hex(offset)?,
@@ -125,10 +127,10 @@ mod tests {
     fn both_ways_say_the_same() {
         let text = fs::read_to_string("/proc/self/maps").expect("own mappings");
         let file = File::open("/proc/self/maps").expect("own mappings");
-        let listed = list(&text);
+        let listed = parse_maps(&text);
         assert!(listed.iter().any(|area| area.is_vdso));
         for area in listed {
-            match query(&file, area.begin) {
+            match query_area(&file, area.begin) {
                 // What the test itself allocates changes in between.
                 Ok(queried) if area.file.2 != 0 || area.is_vdso => assert_eq!(queried, area),
                 Ok(_) => {}

@@ -9,29 +9,27 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::Advised;
-use super::advice::Advice;
-use super::areas::{Area, Areas};
-use super::machine::{self, Place, Registers, Rest};
-use super::padding::{Held, Slot};
-use super::refusal::Refusal;
-use super::seccomp::Call;
-use super::status::{Activity, Status};
-use super::tracee::{Stop, Tracee, Waited};
+use super::areas::{AddressSpace, MappedArea};
+use super::machine::{self, CallRemainder, Registers, StopPlace};
+use super::padding::{HeldThread, StubSlot};
+use super::seccomp::FilteredCall;
+use super::status::{Activity, ThreadStatus};
+use super::tracee::{Stop, Tracee, WaitResult};
+use super::{InjectionReport, MemoryAdvice, Refusal};
 use crate::mapped_range::MappedRange;
 
 /// For how long another injector into the same process is waited for.
-const LOCK_LIMIT: Duration = Duration::from_millis(20);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// For how long a thread may take until it stops. It runs meanwhile, or waits for a page. A
 /// thread that is left before it stopped could see a system call interrupted, so this is long.
-const STOP_LIMIT: Duration = Duration::from_millis(100);
+const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// For how long it may take until it makes the call, while it waits for a CPU.
-const CALL_LIMIT: Duration = Duration::from_millis(100);
+const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// For how long it may take for the call, which it makes on its own.
-const RESULT_LIMIT: Duration = Duration::from_secs(1);
+const RESULT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Of `/proc/PID/auxv`: where the vDSO is.
 const AT_SYSINFO_EHDR: u64 = 33;
@@ -43,41 +41,41 @@ pub struct Injection {
     pub tid: u32,
     pub range: MappedRange,
     /// One call after the other, until one fails.
-    pub advice: Vec<Advice>,
+    pub advice: Vec<MemoryAdvice>,
     /// What is done after each of them, while the thread is held.
-    pub then: Option<Then>,
+    pub after_call: Option<AfterCall>,
 }
 
 /// Something that is done while a thread is held.
 #[derive(Clone)]
-pub struct Then(pub Arc<dyn Fn() + Send + Sync>);
+pub struct AfterCall(pub Arc<dyn Fn() + Send + Sync>);
 
-impl std::fmt::Debug for Then {
+impl std::fmt::Debug for AfterCall {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Then")
     }
 }
 
 /// What is known of the thread once it is held and may make the call.
-struct Prepared {
+struct PreparedCall {
     original: Registers,
-    slot: Slot,
+    slot: StubSlot,
     inner_tid: u32,
 }
 
 impl Injection {
     /// Runs on a thread that ends after it: that lets go of a thread that has not stopped.
-    pub fn run(&self) -> Result<Advised, Refusal> {
-        self.look()?;
+    pub fn run(&self) -> Result<InjectionReport, Refusal> {
+        self.check_thread()?;
         let (_lock, vdso) = self.lock()?;
-        let tracee = Tracee::seize(self.tid).map_err(|errno| self.why_not_seized(errno))?;
+        let tracee = Tracee::seize(self.tid).map_err(|errno| self.seize_refusal(errno))?;
         // Between this look and the interruption are the only moments in which a thread can
         // enter a system call that is then interrupted.
         if self.activity()? == Activity::InSystemCall {
             return Err(Refusal::InSystemCall { tid: self.tid });
         }
         tracee.interrupt().map_err(|_| self.gone())?;
-        let (stop, held_at) = self.wait(&tracee, STOP_LIMIT)?;
+        let (stop, held_at) = self.wait(&tracee, STOP_TIMEOUT)?;
         let (signal, refusal) = match stop {
             Stop::Interrupt => match self.prepare(&tracee, vdso) {
                 Ok(prepared) => return self.call(tracee, &prepared, held_at),
@@ -87,12 +85,12 @@ impl Injection {
             Stop::Signal(signal) => (signal, self.busy("a signal is delivered to it")),
             Stop::SystemCall | Stop::Other => (0, self.busy("it stopped for another reason")),
         };
-        tracee.let_go(signal);
+        tracee.detach(signal);
         Err(refusal)
     }
 
     /// Refuses what can be told without touching the thread.
-    fn look(&self) -> Result<(), Refusal> {
+    fn check_thread(&self) -> Result<(), Refusal> {
         let status = self.status()?;
         if status.process != self.pid {
             return Err(self.gone());
@@ -117,12 +115,12 @@ impl Injection {
 
     /// Keeps other injectors out of the process, and finds its vDSO.
     fn lock(&self) -> Result<(File, u64), Refusal> {
-        let read_failed = |error| self.why_not_read("reading auxv", error);
+        let read_failed = |error| self.read_refusal("reading auxv", error);
         let path = format!("/proc/{}/auxv", self.pid);
         let lock = File::open(&path).map_err(read_failed)?;
         let begin = Instant::now();
         while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            if begin.elapsed() > LOCK_LIMIT {
+            if begin.elapsed() > LOCK_TIMEOUT {
                 return Err(self.busy("another thread of its process is advising"));
             }
             sleep(Duration::from_micros(200));
@@ -137,57 +135,59 @@ impl Injection {
             return Err(self.gone());
         }
         let vdso = words.chunks_exact(2).find(|pair| pair[0] == AT_SYSINFO_EHDR);
-        Ok((lock, vdso.map(|pair| pair[1]).ok_or_else(|| self.no_place())?))
+        Ok((lock, vdso.map(|pair| pair[1]).ok_or_else(|| self.no_room())?))
     }
 
     /// Checks everything again while nothing of the thread can change.
-    fn prepare(&self, tracee: &Tracee, vdso: u64) -> Result<Prepared, Refusal> {
+    fn prepare(&self, tracee: &Tracee, vdso: u64) -> Result<PreparedCall, Refusal> {
         let original = tracee.registers().map_err(|_| self.gone())?;
         let status = self.status()?;
         if status.process != self.pid {
             return Err(self.gone());
         }
-        match machine::place(&original) {
-            Place::OfKernel => return Err(self.busy("it never leaves the kernel (io_uring)")),
-            Place::Program => {}
-            Place::Restart => return Err(Refusal::InSystemCall { tid: self.tid }),
-            Place::Interrupted { call } => {
-                if machine::fails_when_interrupted(call) && !status.signals.any_is_due() {
-                    self.make_call_again(tracee, &original);
+        match machine::stop_place(&original) {
+            StopPlace::IoWorker => return Err(self.busy("it never leaves the kernel (io_uring)")),
+            StopPlace::Program => {}
+            StopPlace::Restart => return Err(Refusal::InSystemCall { tid: self.tid }),
+            StopPlace::Interrupted { call } => {
+                if machine::fails_when_interrupted(call) && !status.signals.has_deliverable() {
+                    self.restart_call(tracee, &original);
                 }
                 return Err(Refusal::InSystemCall { tid: self.tid });
             }
-            Place::Stepping => return Err(self.busy("its program steps through it")),
-            Place::OtherCode => return Err(Refusal::Foreign { what: "32-bit code" }),
+            StopPlace::Stepping => return Err(self.busy("its program steps through it")),
+            StopPlace::OtherCode => return Err(Refusal::Unsupported { what: "32-bit code" }),
         }
         self.check_rseq(tracee, &original)?;
         self.check_dispatch(tracee, &status)?;
-        let areas = Areas::of_held_thread(self.pid, self.tid)
-            .map_err(|error| self.why_not_read("reading maps", error))?;
+        let areas = AddressSpace::open_for_held_thread(self.pid, self.tid)
+            .map_err(|error| self.read_refusal("reading maps", error))?;
         let vdso = areas.at(vdso).filter(|area| area.is_vdso && area.begin == vdso);
-        let vdso = vdso.ok_or_else(|| self.no_place());
-        let held = Held {
+        let vdso = vdso.ok_or_else(|| self.no_room());
+        let held = HeldThread {
             tracee,
             pid: self.pid,
             inner_tid: status.inner_tid,
             instruction: original.rip,
             stack: original.rsp,
         };
-        if let Some(rest) = Rest::of(&original).filter(|rest| self.has_cut_short(rest, &status)) {
+        if let Some(rest) = CallRemainder::from_registers(&original)
+            .filter(|rest| self.was_cut_short(rest, &status))
+        {
             self.finish_call(&held, &original, rest, &vdso?)?;
             return Err(Refusal::InSystemCall { tid: self.tid });
         }
-        if !areas.hold(&self.range) {
+        if !areas.has_range(&self.range) {
             return Err(Refusal::Changed { address: self.range.address });
         }
-        let slot = Slot::find(&held, &vdso?)?;
+        let slot = StubSlot::find(&held, &vdso?)?;
         self.check_seccomp(tracee, &status, &slot)?;
-        Ok(Prepared { original, slot, inner_tid: status.inner_tid })
+        Ok(PreparedCall { original, slot, inner_tid: status.inner_tid })
     }
 
     /// Only our interruption can have made the call fail: the program does not see that it did.
-    fn make_call_again(&self, tracee: &Tracee, original: &Registers) {
-        let (registers, address, instruction) = machine::again(original);
+    fn restart_call(&self, tracee: &Tracee, original: &Registers) {
+        let (registers, address, instruction) = machine::restarted(original);
         let mut found = [0; 2];
         if tracee.read(address, &mut found).is_ok() && found == instruction {
             // It fails for a thread that was killed.
@@ -197,17 +197,17 @@ impl Injection {
 
     /// Whether only our interruption can have ended a call before it had done all. A filter would
     /// have to be asked for what is left, too.
-    fn has_cut_short(&self, rest: &Rest, status: &Status) -> bool {
-        const ENDLESS: [&str; 4] = ["pipe:[", "socket:[", "/dev/pts/", "/dev/tty"];
+    fn was_cut_short(&self, rest: &CallRemainder, status: &ThreadStatus) -> bool {
+        const STREAM_PATHS: [&str; 4] = ["pipe:[", "socket:[", "/dev/pts/", "/dev/tty"];
         let is_endless = |descriptor: u64| {
             fs::read_link(format!("/proc/{}/task/{}/fd/{descriptor}", self.pid, self.tid))
                 .is_ok_and(|path| {
                     let path = path.to_string_lossy();
-                    ENDLESS.iter().any(|kind| path.starts_with(kind))
+                    STREAM_PATHS.iter().any(|kind| path.starts_with(kind))
                 })
         };
         status.seccomp == 0
-            && !status.signals.any_is_due()
+            && !status.signals.has_deliverable()
             && rest.descriptor.is_none_or(is_endless)
     }
 
@@ -215,18 +215,18 @@ impl Injection {
     /// stub stays there. So the program sees one whole call, also if we are killed.
     fn finish_call(
         &self,
-        held: &Held<'_>,
+        held: &HeldThread<'_>,
         original: &Registers,
-        rest: Rest,
-        vdso: &Area,
+        rest: CallRemainder,
+        vdso: &MappedArea,
     ) -> Result<(), Refusal> {
         let gone = |_| self.gone();
-        let slot = Slot::find(held, vdso)?;
-        let last = Slot { address: machine::stub_of(original.rip) };
-        let joined = last.stub(held, vdso).and_then(|stub| rest.joined(original, &stub));
+        let slot = StubSlot::find(held, vdso)?;
+        let last = StubSlot { address: machine::stub_before(original.rip) };
+        let joined = last.stub(held, vdso).and_then(|stub| rest.join_previous(original, &stub));
         let (rest, first) = joined.unwrap_or((rest, *original));
         slot.write(held.tracee, &rest.stub(&first, held.inner_tid)).map_err(gone)?;
-        held.tracee.set_registers(&rest.begin(slot.address)).map_err(gone)?;
+        held.tracee.set_registers(&rest.registers_at(slot.address)).map_err(gone)?;
         if joined.is_some() {
             last.clear(held.tracee).map_err(gone)?;
         }
@@ -241,7 +241,7 @@ impl Injection {
             Ok(rseq) if rseq.address == 0 => return Ok(()),
             Ok(rseq) => rseq,
             Err(Errno::IO) if !kernel_has_rseq() => return Ok(()),
-            Err(Errno::IO) => return Err(Refusal::Foreign { what: "a kernel before 5.13" }),
+            Err(Errno::IO) => return Err(Refusal::Unsupported { what: "a kernel before 5.13" }),
             Err(_) => return Err(self.gone()),
         };
         let busy = || self.busy("it is in a restartable sequence");
@@ -259,7 +259,7 @@ impl Injection {
         if is_inside { Err(busy()) } else { Ok(()) }
     }
 
-    fn check_dispatch(&self, tracee: &Tracee, status: &Status) -> Result<(), Refusal> {
+    fn check_dispatch(&self, tracee: &Tracee, status: &ThreadStatus) -> Result<(), Refusal> {
         let dispatches = match tracee.dispatches_own_calls() {
             Ok(dispatches) => dispatches,
             // A kernel that cannot say sends calls back by SIGSYS, which would be caught.
@@ -269,11 +269,16 @@ impl Injection {
         if dispatches { Err(self.filtered("by syscall user dispatch")) } else { Ok(()) }
     }
 
-    fn check_seccomp(&self, tracee: &Tracee, status: &Status, slot: &Slot) -> Result<(), Refusal> {
-        let call = |advice: &Advice| Call {
+    fn check_seccomp(
+        &self,
+        tracee: &Tracee,
+        status: &ThreadStatus,
+        slot: &StubSlot,
+    ) -> Result<(), Refusal> {
+        let call = |advice: &MemoryAdvice| FilteredCall {
             number: libc::SYS_madvise as u32,
             architecture: machine::AUDIT_ARCH,
-            instruction: machine::in_call(slot.address),
+            instruction: machine::address_after_call(slot.address),
             arguments: self.arguments(*advice),
         };
         match status.seccomp {
@@ -292,20 +297,20 @@ impl Injection {
     fn call(
         &self,
         tracee: Tracee,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         held_at: Instant,
-    ) -> Result<Advised, Refusal> {
-        let Prepared { original, slot, inner_tid } = prepared;
+    ) -> Result<InjectionReport, Refusal> {
+        let PreparedCall { original, slot, inner_tid } = prepared;
         let gone = |_| self.gone();
         slot.write(&tracee, &machine::stub(original, *inner_tid)).map_err(gone)?;
         let mut result = Ok(0);
         for advice in &self.advice {
             let arguments = self.arguments(*advice);
-            let calling = machine::calling(original, slot.address, libc::SYS_madvise, arguments);
+            let calling = machine::for_call(original, slot.address, libc::SYS_madvise, arguments);
             tracee.set_registers(&calling).map_err(gone)?;
-            result = self.result(&tracee, slot);
-            match (&result, &self.then) {
-                (Ok(0), Some(Then(then))) => then(),
+            result = self.wait_for_result(&tracee, slot);
+            match (&result, &self.after_call) {
+                (Ok(0), Some(AfterCall(then))) => then(),
                 (Ok(0), None) => {}
                 _ => break,
             }
@@ -314,11 +319,11 @@ impl Injection {
             // It runs or has ended. What it runs is the stub, which gives everything back.
             return result.map(|_| unreachable!()).map_err(|(refusal, _)| refusal);
         }
-        tracee.set_registers(&machine::settled(original)).map_err(gone)?;
+        tracee.set_registers(&machine::without_restart(original)).map_err(gone)?;
         slot.clear(&tracee).map_err(gone)?;
         let signal = result.as_ref().err().and_then(|(_, signal)| *signal).unwrap_or(0);
-        tracee.let_go(signal);
-        let advised = Advised { stopped_ns: held_at.elapsed().as_nanos() as u64 };
+        tracee.detach(signal);
+        let advised = InjectionReport { stopped_ns: held_at.elapsed().as_nanos() as u64 };
         match result {
             Ok(0) => Ok(advised),
             Ok(negative) => {
@@ -331,8 +336,12 @@ impl Injection {
 
     /// What the call answered; or why it is not made, and the signal that the thread stopped for
     /// before it could, `None` where it has not stopped.
-    fn result(&self, tracee: &Tracee, slot: &Slot) -> Result<i64, (Refusal, Option<i32>)> {
-        for limit in [CALL_LIMIT, RESULT_LIMIT] {
+    fn wait_for_result(
+        &self,
+        tracee: &Tracee,
+        slot: &StubSlot,
+    ) -> Result<i64, (Refusal, Option<i32>)> {
+        for limit in [CALL_TIMEOUT, RESULT_TIMEOUT] {
             tracee.resume_to_system_call().map_err(|_| (self.gone(), None))?;
             let (stop, _) = self.wait(tracee, limit).map_err(|refusal| match refusal {
                 Refusal::Slow { tid, milliseconds } => {
@@ -351,42 +360,43 @@ impl Injection {
             return Err(refusal);
         }
         let registers = tracee.registers().map_err(|_| (self.gone(), None))?;
-        debug_assert_eq!(registers.rip, machine::in_call(slot.address));
+        debug_assert_eq!(registers.rip, machine::address_after_call(slot.address));
         Ok(machine::result(&registers))
     }
 
-    fn arguments(&self, advice: Advice) -> [u64; 3] {
+    fn arguments(&self, advice: MemoryAdvice) -> [u64; 3] {
         [self.range.address, self.range.length_bytes, advice.number() as u64]
     }
 
     fn wait(&self, tracee: &Tracee, limit: Duration) -> Result<(Stop, Instant), Refusal> {
         match tracee.wait(limit) {
-            Waited::Stopped { stop, running_at } => Ok((stop, running_at)),
-            Waited::Ended => Err(self.gone()),
-            Waited::TooLong => {
+            WaitResult::Stopped { stop, running_at } => Ok((stop, running_at)),
+            WaitResult::Ended => Err(self.gone()),
+            WaitResult::TimedOut => {
                 Err(Refusal::Slow { tid: self.tid, milliseconds: limit.as_millis() as u64 })
             }
         }
     }
 
-    fn status(&self) -> Result<Status, Refusal> {
-        Status::read(self.pid, self.tid).map_err(|error| self.why_not_read("its status", error))
+    fn status(&self) -> Result<ThreadStatus, Refusal> {
+        ThreadStatus::read(self.pid, self.tid)
+            .map_err(|error| self.read_refusal("its status", error))
     }
 
     fn activity(&self) -> Result<Activity, Refusal> {
         Activity::read(self.pid, self.tid)
-            .map_err(|error| self.why_not_read("reading its system call", error))
+            .map_err(|error| self.read_refusal("reading its system call", error))
     }
 
-    fn why_not_read(&self, what: &'static str, error: io::Error) -> Refusal {
+    fn read_refusal(&self, what: &'static str, error: io::Error) -> Refusal {
         match Errno::from_io_error(&error) {
             Some(errno @ (Errno::ACCESS | Errno::PERM)) => self.forbidden(what, errno),
             _ => self.gone(),
         }
     }
 
-    fn why_not_seized(&self, errno: Errno) -> Refusal {
-        match Status::read(self.pid, self.tid) {
+    fn seize_refusal(&self, errno: Errno) -> Refusal {
+        match ThreadStatus::read(self.pid, self.tid) {
             Err(_) => self.gone(),
             Ok(status) if status.tracer != 0 => Refusal::Traced { tid: self.tid },
             Ok(status) if matches!(status.state, 'Z' | 'X') => self.gone(),
@@ -417,8 +427,8 @@ impl Injection {
         Refusal::Filtered { pid: self.pid, filter }
     }
 
-    fn no_place(&self) -> Refusal {
-        Refusal::NoPlace { pid: self.pid, needed_bytes: machine::STUB_BYTES }
+    fn no_room(&self) -> Refusal {
+        Refusal::NoRoom { pid: self.pid, needed_bytes: machine::STUB_BYTES }
     }
 }
 

@@ -42,7 +42,6 @@
 //! Tracing belongs to a thread. Each attempt has one of its own, and ends with it: that is the
 //! one way to let go of a thread that does not stop.
 
-mod advice;
 #[cfg(target_arch = "x86_64")]
 mod areas;
 #[cfg(target_arch = "x86_64")]
@@ -52,7 +51,6 @@ mod injection;
 mod machine;
 #[cfg(target_arch = "x86_64")]
 mod padding;
-mod refusal;
 #[cfg(target_arch = "x86_64")]
 mod seccomp;
 #[cfg(target_arch = "x86_64")]
@@ -60,22 +58,106 @@ mod status;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
+use rustix::io::Errno;
+use thiserror::Error;
+
 #[cfg(not(target_arch = "x86_64"))]
 use crate::mapped_range::MappedRange;
 
-pub use advice::Advice;
-pub use refusal::Refusal;
+/// Advice on how memory will be touched. What would change the contents of memory cannot be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryAdvice {
+    Normal,
+    Random,
+    Sequential,
+    WillNeed,
+    PopulateRead,
+    /// The pages of files leave the page table, and memory where nobody else has them.
+    PageOut,
+}
+
+impl MemoryAdvice {
+    /// The `MADV_` number.
+    pub fn number(self) -> i32 {
+        match self {
+            MemoryAdvice::Normal => libc::MADV_NORMAL,
+            MemoryAdvice::Random => libc::MADV_RANDOM,
+            MemoryAdvice::Sequential => libc::MADV_SEQUENTIAL,
+            MemoryAdvice::WillNeed => libc::MADV_WILLNEED,
+            MemoryAdvice::PopulateRead => libc::MADV_POPULATE_READ,
+            MemoryAdvice::PageOut => libc::MADV_PAGEOUT,
+        }
+    }
+}
 
 /// Advice that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advised {
+pub struct InjectionReport {
     /// For how long the thread was kept from running, at most, with the time that the call took.
     pub stopped_ns: u64,
 }
 
+/// Why no advice was given. The program is as if nothing had been tried.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    #[error("process {pid} has no thread {tid} any more")]
+    Gone { pid: u32, tid: u32 },
+    #[error("thread {tid} is traced already (a debugger, strace or the program itself)")]
+    Traced { tid: u32 },
+    #[error("thread {tid} is stopped by job control")]
+    Stopped { tid: u32 },
+    #[error("thread {tid} is in a system call")]
+    InSystemCall { tid: u32 },
+    #[error("thread {tid} is where it must not be held: {place}")]
+    Busy { tid: u32, place: &'static str },
+    #[error("thread {tid} did not stop in {milliseconds} ms")]
+    Slow { tid: u32, milliseconds: u64 },
+    /// Advice is given, or will be: the thread was let go while it gave it.
+    #[error("thread {tid} was still carrying out the advice after {milliseconds} ms")]
+    Unfinished { tid: u32, milliseconds: u64 },
+    #[error("what is mapped at {address:#x} is not what was meant")]
+    Changed { address: u64 },
+    #[error("{what} of thread {tid} is refused ({errno}): {remedy}")]
+    Forbidden { tid: u32, what: &'static str, errno: Errno, remedy: &'static str },
+    #[error("{what}: only threads of 64-bit x86 programs are made to advise")]
+    Unsupported { what: &'static str },
+    #[error("process {pid} filters its system calls: {filter}")]
+    Filtered { pid: u32, filter: &'static str },
+    #[error("process {pid} has no room at the end of its vDSO for {needed_bytes} bytes")]
+    NoRoom { pid: u32, needed_bytes: usize },
+    #[error("madvise(2) in process {pid} failed: {errno}")]
+    Failed { pid: u32, errno: Errno },
+}
+
+impl Refusal {
+    /// Whether it is no use to try again, with another thread or later.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Refusal::Traced { .. }
+            | Refusal::Stopped { .. }
+            | Refusal::InSystemCall { .. }
+            | Refusal::Busy { .. }
+            | Refusal::Slow { .. }
+            | Refusal::Unfinished { .. } => false,
+            Refusal::Failed { errno, .. } => !matches!(*errno, Errno::AGAIN | Errno::INTR),
+            Refusal::Gone { .. }
+            | Refusal::Changed { .. }
+            | Refusal::Forbidden { .. }
+            | Refusal::Unsupported { .. }
+            | Refusal::Filtered { .. }
+            | Refusal::NoRoom { .. } => true,
+        }
+    }
+}
+
 #[cfg(not(target_arch = "x86_64"))]
-pub fn madvise(_: u32, _: u32, _: &MappedRange, _: Advice) -> Result<Advised, Refusal> {
-    Err(Refusal::Foreign { what: std::env::consts::ARCH })
+pub fn madvise(
+    _: u32,
+    _: u32,
+    _: &MappedRange,
+    _: MemoryAdvice,
+) -> Result<InjectionReport, Refusal> {
+    Err(Refusal::Unsupported { what: std::env::consts::ARCH })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -83,8 +165,8 @@ pub fn advise_any(
     pid: u32,
     preferred_tid: u32,
     range: &MappedRange,
-    advice: Advice,
-) -> Result<Advised, Refusal> {
+    advice: MemoryAdvice,
+) -> Result<InjectionReport, Refusal> {
     madvise(pid, preferred_tid, range, advice)
 }
 

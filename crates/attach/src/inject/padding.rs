@@ -3,30 +3,30 @@
 use std::fs;
 use std::ops::Range;
 
-use super::areas::Area;
+use super::Refusal;
+use super::areas::MappedArea;
 use super::machine::{STUB_BYTES, thread_of_stub};
-use super::refusal::Refusal;
-use super::status::Status;
+use super::status::ThreadStatus;
 use super::tracee::Tracee;
 
 /// No vDSO is as large.
-const LARGEST_VDSO_BYTES: u64 = 1 << 20;
+const MAX_VDSO_BYTES: u64 = 1 << 20;
 
 /// How much of a stack is searched for the address of a stub.
 const SEARCHED_STACK_BYTES: usize = 64 * 1024;
 
 /// Threads whose numbers are compared with those of stubs that were left.
-const MOST_THREADS: usize = 1024;
+const MAX_THREADS: usize = 1024;
 
 /// Room that a stub can be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct StubSlot {
     pub address: u64,
 }
 
 /// The thread that is held.
 #[derive(Clone, Copy)]
-pub struct Held<'a> {
+pub struct HeldThread<'a> {
     pub tracee: &'a Tracee,
     pub pid: u32,
     /// As its own namespace numbers it.
@@ -35,13 +35,13 @@ pub struct Held<'a> {
     pub stack: u64,
 }
 
-impl Slot {
+impl StubSlot {
     /// Room of a stub that was left, to the thread itself; or room that is all zero; or else that
     /// of a stub which no thread can be in any more.
-    pub fn find(held: &Held<'_>, vdso: &Area) -> Result<Slot, Refusal> {
-        let no_place = Refusal::NoPlace { pid: held.pid, needed_bytes: STUB_BYTES };
+    pub fn find(held: &HeldThread<'_>, vdso: &MappedArea) -> Result<StubSlot, Refusal> {
+        let no_place = Refusal::NoRoom { pid: held.pid, needed_bytes: STUB_BYTES };
         let length = vdso.end - vdso.begin;
-        if length > LARGEST_VDSO_BYTES {
+        if length > MAX_VDSO_BYTES {
             return Err(no_place);
         }
         let mut image = vec![0; length as usize];
@@ -53,13 +53,15 @@ impl Slot {
         }
         let slots = padding.chunks_exact(STUB_BYTES).enumerate().map(|(index, bytes)| {
             let address = vdso.begin + (begin + index * STUB_BYTES) as u64;
-            (Slot { address }, bytes)
+            (StubSlot { address }, bytes)
         });
         let left = slots.clone().filter_map(|(slot, bytes)| Some((slot, thread_of_stub(bytes)?)));
-        let is_own = |(slot, thread): &(Slot, u32)| {
+        let is_own = |(slot, thread): &(StubSlot, u32)| {
             *thread == held.inner_tid
                 && held.is_outside(slot)
-                && !slots.clone().any(|(other, bytes)| other != *slot && slot.is_named_in(bytes))
+                && !slots
+                    .clone()
+                    .any(|(other, bytes)| other != *slot && slot.is_referenced_in(bytes))
         };
         if let Some((slot, _)) = left.clone().find(is_own) {
             return Ok(slot);
@@ -80,7 +82,7 @@ impl Slot {
     }
 
     /// The stub that is there, if it is one of the thread's.
-    pub fn stub(&self, held: &Held<'_>, vdso: &Area) -> Option<[u8; STUB_BYTES]> {
+    pub fn stub(&self, held: &HeldThread<'_>, vdso: &MappedArea) -> Option<[u8; STUB_BYTES]> {
         let mut stub = [0; STUB_BYTES];
         let is_inside = vdso.begin <= self.address && self.addresses().end <= vdso.end;
         held.tracee.read(self.address, &mut stub).ok().filter(|()| is_inside)?;
@@ -103,7 +105,7 @@ impl Slot {
     }
 
     /// Whether a stub goes on here: a thread can be interrupted in one stub and get another.
-    fn is_named_in(&self, stub: &[u8]) -> bool {
+    fn is_referenced_in(&self, stub: &[u8]) -> bool {
         stub.windows(8).any(|word| {
             let word = u64::from_le_bytes(word.try_into().expect("a window of eight bytes"));
             self.addresses().contains(&word)
@@ -115,10 +117,10 @@ impl Slot {
     }
 }
 
-impl Held<'_> {
+impl HeldThread<'_> {
     /// Whether the thread is not in the stub, nor in a signal handler that returns to it: the
     /// frame of such a one is above the stack pointer.
-    fn is_outside(&self, slot: &Slot) -> bool {
+    fn is_outside(&self, slot: &StubSlot) -> bool {
         let mut stack = vec![0; SEARCHED_STACK_BYTES];
         let mut searched = 0;
         while searched < stack.len() {
@@ -164,10 +166,10 @@ fn inner_tids(pid: u32) -> Option<Vec<u32>> {
     let mut tids = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
         let tid = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        if tids.len() == MOST_THREADS {
+        if tids.len() == MAX_THREADS {
             return None;
         }
-        if let Ok(status) = Status::read(pid, tid) {
+        if let Ok(status) = ThreadStatus::read(pid, tid) {
             tids.push(status.inner_tid);
         }
     }

@@ -11,7 +11,7 @@ const ACTION: u32 = 0xffff_0000;
 
 /// The system call that a filter is asked about.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct FilteredCall {
     pub number: u32,
     pub architecture: u32,
     /// Where the thread is in the call.
@@ -19,7 +19,7 @@ pub struct Call {
     pub arguments: [u64; 3],
 }
 
-impl Call {
+impl FilteredCall {
     /// Whether all filters of a thread let the call pass; or why that is not known.
     pub fn passes(&self, tracee: &Tracee) -> Result<(), &'static str> {
         for index in 0.. {
@@ -118,7 +118,7 @@ fn arithmetic(operation: u16, a: u32, operand: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const CALL: Call = Call {
+    const CALL: FilteredCall = FilteredCall {
         number: 28,
         architecture: 0xc000_003e,
         instruction: 0x7fff_0000_1002,

@@ -5,7 +5,7 @@ use std::io;
 
 /// Of `/proc/PID/task/TID/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct ThreadStatus {
     /// The letter: `R` for running and so on.
     pub state: char,
     pub process: u32,
@@ -15,12 +15,12 @@ pub struct Status {
     pub inner_tid: u32,
     /// 0, 1 for strict and 2 for filters.
     pub seccomp: u32,
-    pub signals: Signals,
+    pub signals: SignalSets,
 }
 
 /// Sets of signals, one a bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signals {
+pub struct SignalSets {
     pub pending: u64,
     pub blocked: u64,
     pub ignored: u64,
@@ -37,13 +37,13 @@ pub enum Activity {
     InSystemCall,
 }
 
-impl Status {
-    pub fn read(pid: u32, tid: u32) -> io::Result<Status> {
-        Ok(Status::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))?))
+impl ThreadStatus {
+    pub fn read(pid: u32, tid: u32) -> io::Result<ThreadStatus> {
+        Ok(ThreadStatus::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))?))
     }
 
-    fn parse(text: &str) -> Status {
-        let mut status = Status::default();
+    fn parse(text: &str) -> ThreadStatus {
+        let mut status = ThreadStatus::default();
         for line in text.lines() {
             let Some((name, value)) = line.split_once(':') else { continue };
             let value = value.trim();
@@ -70,13 +70,13 @@ impl Status {
     }
 }
 
-impl Signals {
+impl SignalSets {
     pub fn catches(&self, signal: i32) -> bool {
         self.caught & bit(signal) != 0
     }
 
     /// Whether a signal is pending that the thread is going to notice.
-    pub fn any_is_due(&self) -> bool {
+    pub fn has_deliverable(&self) -> bool {
         let unheard: u64 = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH].into_iter().map(bit).sum();
         let ignored = self.ignored | (unheard & !self.caught);
         self.pending & !self.blocked & !ignored != 0
@@ -107,12 +107,12 @@ mod tests {
         let text = "Name:\ta: b\nState:\tt (tracing stop)\nTgid:\t7\nPPid:\t1\nTracerPid:\t9\n\
             NSpid:\t7\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000010000\n\
             SigBlk:\t0000000000000001\nSigIgn:\t0\nSigCgt:\t0\nSeccomp:\t2\n";
-        let status = Status::parse(text);
+        let status = ThreadStatus::parse(text);
         assert_eq!((status.state, status.process, status.parent), ('t', 7, 1));
         assert_eq!((status.tracer, status.inner_tid, status.seccomp), (9, 3, 2));
         // SIGHUP is blocked, SIGCHLD is ignored unless it is caught.
-        assert!(!status.signals.any_is_due());
-        assert!(Signals { caught: 0x10000, ..status.signals }.any_is_due());
-        assert!(Signals { blocked: 0, ..status.signals }.any_is_due());
+        assert!(!status.signals.has_deliverable());
+        assert!(SignalSets { caught: 0x10000, ..status.signals }.has_deliverable());
+        assert!(SignalSets { blocked: 0, ..status.signals }.has_deliverable());
     }
 }

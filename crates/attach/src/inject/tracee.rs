@@ -9,11 +9,11 @@ use libc::{c_int, c_void};
 use rustix::io::Errno;
 
 /// A thread that runs on another CPU stops in this time: it is looked at without a pause.
-const SOON: Duration = Duration::from_micros(30);
+const SPIN_TIME: Duration = Duration::from_micros(30);
 
 /// The longest and the shortest time between two later looks.
-const LONGEST_PAUSE: Duration = Duration::from_micros(200);
-const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
+const MAX_POLL_INTERVAL: Duration = Duration::from_micros(200);
+const MIN_POLL_INTERVAL: Duration = Duration::from_micros(10);
 
 /// `PTRACE_SECCOMP_GET_FILTER`.
 const GET_FILTER: libc::c_uint = 0x420c;
@@ -40,14 +40,14 @@ pub enum Stop {
 }
 
 /// What came of waiting for a stop.
-pub enum Waited {
+pub enum WaitResult {
     /// `running_at` is when the thread was last seen not to have stopped.
     Stopped {
         stop: Stop,
         running_at: Instant,
     },
     Ended,
-    TooLong,
+    TimedOut,
 }
 
 /// What a thread has registered for the kernel to abort when it is interrupted there (rseq(2)).
@@ -93,36 +93,36 @@ impl Tracee {
     }
 
     /// Ends tracing a thread that has stopped. `signal` is the one that it stopped for, or 0.
-    pub fn let_go(self, signal: i32) {
+    pub fn detach(self, signal: i32) {
         // It fails for a thread that was killed, which nobody traces any more.
         let _ = self.request(libc::PTRACE_DETACH, 0, signal as usize);
     }
 
     /// Waits until the thread stops. The stop is only looked at, never taken: a signal that the
     /// thread is about to be given would be lost if this process were killed after taking it.
-    pub fn wait(&self, limit: Duration) -> Waited {
+    pub fn wait(&self, limit: Duration) -> WaitResult {
         let begin = Instant::now();
         let mut running_at = begin;
         loop {
             let looked_at = Instant::now();
-            match self.look() {
-                Err(_) => return Waited::Ended,
-                Ok(Some(Some(stop))) => return Waited::Stopped { stop, running_at },
-                Ok(Some(None)) => return Waited::Ended,
+            match self.poll_stop() {
+                Err(_) => return WaitResult::Ended,
+                Ok(Some(Some(stop))) => return WaitResult::Stopped { stop, running_at },
+                Ok(Some(None)) => return WaitResult::Ended,
                 Ok(None) => running_at = looked_at,
             }
             let elapsed = begin.elapsed();
             if elapsed >= limit {
-                return Waited::TooLong;
+                return WaitResult::TimedOut;
             }
-            if elapsed > SOON {
-                sleep((elapsed / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
+            if elapsed > SPIN_TIME {
+                sleep((elapsed / 4).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL));
             }
         }
     }
 
     /// `None` while it runs, `Some(None)` when it has ended.
-    fn look(&self) -> Result<Option<Option<Stop>>, Errno> {
+    fn poll_stop(&self) -> Result<Option<Option<Stop>>, Errno> {
         let options = libc::WEXITED
             | libc::WSTOPPED
             | libc::WNOHANG
@@ -144,7 +144,7 @@ impl Tracee {
             return Ok(None);
         }
         Ok(Some(match info.si_code {
-            libc::CLD_TRAPPED | libc::CLD_STOPPED => Some(Stop::of_status(status)),
+            libc::CLD_TRAPPED | libc::CLD_STOPPED => Some(Stop::from_status(status)),
             _ => None,
         }))
     }
@@ -229,7 +229,7 @@ impl Tracee {
 }
 
 impl Stop {
-    fn of_status(status: c_int) -> Stop {
+    fn from_status(status: c_int) -> Stop {
         let (signal, event) = (status & 0xff, status >> 8);
         if event == libc::PTRACE_EVENT_STOP {
             return if signal == libc::SIGTRAP { Stop::Interrupt } else { Stop::JobControl };

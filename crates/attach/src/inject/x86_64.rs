@@ -15,7 +15,7 @@ const TRAP_FLAG: u64 = 1 << 8;
 const NO_CALL: u64 = u64::MAX;
 
 /// No call transfers more (MAX_RW_COUNT).
-const MOST_TRANSFERRED_BYTES: u64 = 0x7fff_f000;
+const MAX_RW_COUNT: u64 = 0x7fff_f000;
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -26,7 +26,7 @@ pub type Registers = user_regs_struct;
 
 /// Where a thread was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StopPlace {
     /// In its program, or after a system call that has its result.
     Program,
     /// In a system call that the kernel begins again if nothing is changed.
@@ -34,29 +34,29 @@ pub enum Place {
     /// In a system call that has failed with EINTR.
     Interrupted { call: i64 },
     /// It works in the kernel for io_uring, and has no code of its program.
-    OfKernel,
+    IoWorker,
     /// In code that is not 64-bit.
     OtherCode,
     /// The program steps through itself.
     Stepping,
 }
 
-pub fn place(registers: &Registers) -> Place {
+pub fn stop_place(registers: &Registers) -> StopPlace {
     /// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, and ERESTART_RESTARTBLOCK.
     const RESTART: [i64; 4] = [-512, -513, -514, -516];
     let (call, result) = (registers.orig_rax as i64, registers.rax as i64);
     if registers.rip == 0 {
-        Place::OfKernel
+        StopPlace::IoWorker
     } else if registers.cs != USER_CS {
-        Place::OtherCode
+        StopPlace::OtherCode
     } else if registers.eflags & TRAP_FLAG != 0 {
-        Place::Stepping
+        StopPlace::Stepping
     } else if call >= 0 && RESTART.contains(&result) {
-        Place::Restart
+        StopPlace::Restart
     } else if call >= 0 && result == -i64::from(libc::EINTR) {
-        Place::Interrupted { call }
+        StopPlace::Interrupted { call }
     } else {
-        Place::Program
+        StopPlace::Program
     }
 }
 
@@ -91,7 +91,7 @@ pub fn fails_when_interrupted(call: i64) -> bool {
 }
 
 /// The registers with which a failed system call is made again, and where its instruction is.
-pub fn again(original: &Registers) -> (Registers, u64, [u8; 2]) {
+pub fn restarted(original: &Registers) -> (Registers, u64, [u8; 2]) {
     let mut registers = *original;
     registers.rip = original.rip.wrapping_sub(SYSCALL.len() as u64);
     registers.rax = original.orig_rax;
@@ -100,12 +100,12 @@ pub fn again(original: &Registers) -> (Registers, u64, [u8; 2]) {
 }
 
 /// The registers as they were, so that the kernel takes them as no system call's.
-pub fn settled(original: &Registers) -> Registers {
+pub fn without_restart(original: &Registers) -> Registers {
     Registers { orig_rax: NO_CALL, ..*original }
 }
 
 /// The registers that make the call of the stub.
-pub fn calling(original: &Registers, stub: u64, call: i64, arguments: [u64; 3]) -> Registers {
+pub fn for_call(original: &Registers, stub: u64, call: i64, arguments: [u64; 3]) -> Registers {
     Registers {
         rip: stub,
         rax: call as u64,
@@ -118,12 +118,12 @@ pub fn calling(original: &Registers, stub: u64, call: i64, arguments: [u64; 3]) 
 }
 
 /// Where a thread is while it makes the call of the stub.
-pub fn in_call(stub: u64) -> u64 {
+pub fn address_after_call(stub: u64) -> u64 {
     stub + SYSCALL.len() as u64
 }
 
 /// The stub in whose call a thread is that is at `instruction`, if it is in one.
-pub fn stub_of(instruction: u64) -> u64 {
+pub fn stub_before(instruction: u64) -> u64 {
     instruction.wrapping_sub(SYSCALL.len() as u64)
 }
 
@@ -145,7 +145,7 @@ pub fn stub(original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
 
 /// What is left to do of a system call that has done a part.
 #[derive(Clone, Copy, Debug)]
-pub struct Rest {
+pub struct CallRemainder {
     /// The file that it is about, if it is about one.
     pub descriptor: Option<u64>,
     /// What was done, which is below 2^31: no call does more.
@@ -154,7 +154,7 @@ pub struct Rest {
     registers: Registers,
 }
 
-impl Rest {
+impl CallRemainder {
     /// What stands after the call in a stub of this kind. A call leaves rcx and r11 changed, so
     /// that rcx serves here, and no flag is changed. rcx becomes the highest byte of the result,
     /// which is 0 unless the call has failed; if it is not 0, rax becomes 0; and rax grows by what
@@ -165,7 +165,7 @@ impl Rest {
     ];
 
     /// Of the calls that do a part where a signal comes, and all of it otherwise.
-    pub fn of(original: &Registers) -> Option<Rest> {
+    pub fn from_registers(original: &Registers) -> Option<CallRemainder> {
         let call = original.orig_rax as i64;
         let flags = original.r10 as i32;
         let receives_all =
@@ -180,26 +180,28 @@ impl Rest {
             _ => return None,
         };
         let done_bytes = i32::try_from(original.rax).ok()?.cast_unsigned();
-        if done_bytes == 0
-            || u64::from(done_bytes) >= *length_bytes
-            || *length_bytes > MOST_TRANSFERRED_BYTES
+        if done_bytes == 0 || u64::from(done_bytes) >= *length_bytes || *length_bytes > MAX_RW_COUNT
         {
             return None;
         }
         *address = address.wrapping_add(done_bytes.into());
         *length_bytes -= u64::from(done_bytes);
-        Some(Rest { descriptor, done_bytes, registers })
+        Some(CallRemainder { descriptor, done_bytes, registers })
     }
 
     /// The registers with which the thread goes on in the stub.
-    pub fn begin(&self, stub: u64) -> Registers {
+    pub fn registers_at(&self, stub: u64) -> Registers {
         Registers { rip: stub, ..self.registers }
     }
 
     /// The rest of a call of which `stub` had the thread do the rest already: what both parts have
     /// done, and the registers as they were at first.
-    pub fn joined(self, original: &Registers, stub: &[u8]) -> Option<(Rest, Registers)> {
-        let code = stub.strip_prefix(&SYSCALL)?.strip_prefix(&Rest::SUM)?;
+    pub fn join_previous(
+        self,
+        original: &Registers,
+        stub: &[u8],
+    ) -> Option<(CallRemainder, Registers)> {
+        let code = stub.strip_prefix(&SYSCALL)?.strip_prefix(&CallRemainder::SUM)?;
         let (done, code) = code.split_first_chunk()?;
         let done_bytes = u32::from_le_bytes(*done).checked_add(self.done_bytes)?;
         let word = |at: usize| {
@@ -212,14 +214,14 @@ impl Rest {
             rip: word(3 * LOAD_BYTES + JUMP.len())?,
             ..*original
         };
-        Some((Rest { done_bytes, ..self }, first))
+        Some((CallRemainder { done_bytes, ..self }, first))
     }
 
     /// The instructions that do what is left, and go on as if one call had done all: with the sum,
     /// or with the first part where no more could be done.
     pub fn stub(&self, original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
         let mut bytes = SYSCALL.to_vec();
-        bytes.extend(Rest::SUM);
+        bytes.extend(CallRemainder::SUM);
         bytes.extend(self.done_bytes.to_le_bytes());
         load_arguments(&mut bytes, original);
         assemble(bytes, original, thread)

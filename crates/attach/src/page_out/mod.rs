@@ -14,16 +14,16 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Error;
 use crate::follow::PageTable;
 
-pub use changes::Changes;
-pub use recent::MOST_OPEN;
+pub use changes::PageReclaimer;
+pub use recent::MAX_OPEN_PAGES;
 
 /// The kernel takes so many ranges at a time (`UIO_MAXIOV`).
-const MOST_RANGES: usize = 1024;
+const MAX_RANGES: usize = 1024;
 
 /// Has pages that were just read, or could not be dropped, come to the lists from which they can be
 /// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
 /// of this program is.
-pub fn settle_lists() {
+pub fn drain_lru_batches() {
     if let Ok(own) = File::open("/proc/self/exe") {
         let first = NonZeroU64::new(rustix::param::page_size() as u64);
         let _ = fadvise(&own, 0, first, Advice::DontNeed);
@@ -40,7 +40,7 @@ pub struct PageOut {
 impl PageOut {
     /// # Errors
     /// The process is gone.
-    pub fn of(pid: u32) -> Result<PageOut, Error> {
+    pub fn open(pid: u32) -> Result<PageOut, Error> {
         let gone = || Error::Gone { pid };
         let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         let process = pidfd_open(id, PidfdFlags::empty()).map_err(|_| gone())?;
@@ -55,14 +55,14 @@ impl PageOut {
     ///
     /// # Errors
     /// Before Linux 5.10; not CAP_SYS_NICE and the right to trace the process.
-    pub fn take(&self, addresses: impl Iterator<Item = u64>) -> Result<(), Error> {
+    pub fn reclaim(&self, addresses: impl Iterator<Item = u64>) -> Result<(), Error> {
         let page_bytes = rustix::param::page_size();
         let range = |address| libc::iovec {
-            iov_base: page_of(address) as *mut libc::c_void,
+            iov_base: page_start(address) as *mut libc::c_void,
             iov_len: page_bytes,
         };
         let ranges: Vec<libc::iovec> = addresses.map(range).collect();
-        for mut ranges in ranges.chunks(MOST_RANGES) {
+        for mut ranges in ranges.chunks(MAX_RANGES) {
             while !ranges.is_empty() {
                 // It stops at the first that cannot be taken, and says how far it has come.
                 let done = match self.advise(ranges) {
@@ -83,8 +83,8 @@ impl PageOut {
     }
 
     /// Whether the page at `address` has an entry in the page table of the process.
-    pub fn has(&self, address: u64) -> bool {
-        let (start, mut has) = (page_of(address), false);
+    pub fn is_mapped(&self, address: u64) -> bool {
+        let (start, mut has) = (page_start(address), false);
         self.page_table.scan(start, start + rustix::param::page_size() as u64, |_| has = true);
         has
     }
@@ -107,7 +107,7 @@ impl PageOut {
 }
 
 /// Where the page begins that has an address.
-fn page_of(address: u64) -> u64 {
+fn page_start(address: u64) -> u64 {
     let page_bytes = rustix::param::page_size() as u64;
     address / page_bytes * page_bytes
 }

@@ -1,7 +1,10 @@
 //! The attributes of a perf event, and its descriptor.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::{Error, process};
 
 /// A bit of the flags of an event, by its place in `struct perf_event_attr`.
 #[derive(Clone, Copy, Debug)]
@@ -45,28 +48,28 @@ impl Attributes {
         words[3] = TID | TIME;
         words[4] = FORMAT_LOST;
         words[11] = (libc::CLOCK_MONOTONIC as u64) << 32;
-        Attributes(words).with(&[Flag::SampleIdAll, Flag::UseClock])
+        Attributes(words).with_flags(&[Flag::SampleIdAll, Flag::UseClock])
     }
 
-    pub(crate) fn with(mut self, flags: &[Flag]) -> Attributes {
+    pub(crate) fn with_flags(mut self, flags: &[Flag]) -> Attributes {
         self.0[5] |= flags.iter().fold(0, |bits, flag| bits | 1 << *flag as u64);
         self
     }
 
     /// A bit of `PERF_SAMPLE_`, of what a sample has besides.
-    pub(crate) fn sampling(mut self, part: u64) -> Attributes {
+    pub(crate) fn with_sample(mut self, part: u64) -> Attributes {
         self.0[3] |= part;
         self
     }
 
     /// Wakes who waits for the ring of this event when so many bytes were written.
-    pub(crate) fn waking_after(mut self, bytes: u32) -> Attributes {
+    pub(crate) fn with_wakeup_bytes(mut self, bytes: u32) -> Attributes {
         self.0[6] = bytes.into();
-        self.with(&[Flag::Watermark])
+        self.with_flags(&[Flag::Watermark])
     }
 
     /// Of a kernel before 6.0, which does not count what is lost.
-    fn without_count(mut self) -> Attributes {
+    fn without_lost_count(mut self) -> Attributes {
         self.0[4] = 0;
         self
     }
@@ -77,9 +80,9 @@ const CLOEXEC: u64 = 1 << 3;
 
 /// Opens an event of a thread, of the calling one where that is 0, on one CPU.
 pub(crate) fn open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
-    match open_as_is(attributes, tid, cpu) {
+    match perf_event_open(attributes, tid, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            open_as_is(&attributes.without_count(), tid, cpu)
+            perf_event_open(&attributes.without_lost_count(), tid, cpu)
         }
         opened => opened,
     }
@@ -97,7 +100,7 @@ pub(crate) fn open_into(
     Ok(event)
 }
 
-fn open_as_is(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+fn perf_event_open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
     let no_group = -1;
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
     let opened = unsafe {
@@ -144,6 +147,36 @@ const ENABLE: u64 = 0x2400;
 pub(crate) fn enable(event: RawFd) {
     // SAFETY: the request reads no memory.
     unsafe { libc::ioctl(event, ENABLE as _, 0) };
+}
+
+/// A thread makes others while its events are opened: this often new ones are looked for.
+const MAX_ROUNDS: u32 = 16;
+
+/// Opens the events of each thread of a process by `follow`, and of those that it makes meanwhile.
+///
+/// # Errors
+/// The process is gone; what `follow` gives for a thread that has not ended, as `refused` has it.
+pub(crate) fn each_thread(
+    pid: u32,
+    mut follow: impl FnMut(u32) -> io::Result<()>,
+    refused: impl Fn(io::Error) -> Error,
+) -> Result<(), Error> {
+    let mut followed = HashSet::new();
+    for _ in 0..MAX_ROUNDS {
+        let threads = process::threads(pid)?;
+        let new: Vec<_> = threads.into_iter().filter(|tid| followed.insert(*tid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        for tid in new {
+            match follow(tid) {
+                // The thread has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                followed => followed.map_err(&refused)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The numbers of the CPUs that are on.

@@ -4,9 +4,7 @@ mod event;
 mod record;
 mod ring;
 mod rings;
-mod threads;
 
-pub(crate) use event::{Attributes, Flag, enable, lost_records, open, open_into};
-pub(crate) use record::{Kind, Record};
-pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, RingPlan, Rings};
-pub(crate) use threads::each_thread;
+pub(crate) use event::{Attributes, Flag, each_thread, enable, lost_records, open, open_into};
+pub(crate) use record::{PerfRecord, RecordKind};
+pub(crate) use rings::{COUNT_SW_DUMMY, OWN_THREAD, RingConfig, RingSpec, Rings};

@@ -3,17 +3,17 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::{Event, FileId, MappedFile, MappedRange, What};
+use crate::{Event, EventKind, FileId, MappedFile, MappedRange};
 
 /// Bytes of the head of a record: its kind in 4, flags in 2, its length in 2.
 const HEAD_BYTES: usize = 8;
 
 /// The flag of a new name that exec gave.
-const BY_EXEC: u16 = 1 << 13;
+const MISC_COMM_EXEC: u16 = 1 << 13;
 
 /// What a record is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     Lost,
     Comm,
     Exit,
@@ -27,32 +27,32 @@ pub(crate) enum Kind {
 
 /// A record, which ends with the thread and the time; a sample begins with them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct PerfRecord<'a> {
+    pub(crate) kind: RecordKind,
     flags: u16,
     body: &'a [u8],
 }
 
 /// The record at the beginning of `bytes`, and how many bytes it has.
 #[inline]
-pub(crate) fn record_at(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
+pub(crate) fn record_at(bytes: &[u8]) -> Option<(PerfRecord<'_>, usize)> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let [a, b, c, d, flags_a, flags_b, length_a, length_b] = *head;
     let kind = match u32::from_ne_bytes([a, b, c, d]) {
-        2 => Kind::Lost,
-        3 => Kind::Comm,
-        4 => Kind::Exit,
-        5 => Kind::Throttle,
-        7 => Kind::Fork,
-        9 => Kind::Sample,
-        10 => Kind::Mmap2,
-        13 => Kind::LostSamples,
-        _ => Kind::Other,
+        2 => RecordKind::Lost,
+        3 => RecordKind::Comm,
+        4 => RecordKind::Exit,
+        5 => RecordKind::Throttle,
+        7 => RecordKind::Fork,
+        9 => RecordKind::Sample,
+        10 => RecordKind::Mmap2,
+        13 => RecordKind::LostSamples,
+        _ => RecordKind::Other,
     };
     let length = usize::from(u16::from_ne_bytes([length_a, length_b]));
     let body = bytes.get(HEAD_BYTES..length)?;
     // Each has the thread and the time.
-    let record = Record { kind, flags: u16::from_ne_bytes([flags_a, flags_b]), body };
+    let record = PerfRecord { kind, flags: u16::from_ne_bytes([flags_a, flags_b]), body };
     (body.len() >= ORIGIN_BYTES).then_some((record, length))
 }
 
@@ -61,22 +61,22 @@ const ORIGIN_BYTES: usize = 16;
 
 /// The number of the process and that of the thread, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct RecordOrigin {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) at_ns: u64,
 }
 
-impl<'a> Record<'a> {
+impl<'a> PerfRecord<'a> {
     #[inline]
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> RecordOrigin {
         let begin = match self.kind {
-            Kind::Sample => 0,
+            RecordKind::Sample => 0,
             _ => self.body.len() - ORIGIN_BYTES,
         };
         let word = |at: usize| u32_at(self.body, begin + at).expect("a record has an origin");
         let at_ns = u64_at(self.body, begin + 8).expect("a record has an origin");
-        Origin { pid: word(0), tid: word(4), at_ns }
+        RecordOrigin { pid: word(0), tid: word(4), at_ns }
     }
 
     /// What a sample has after the thread and the time.
@@ -99,26 +99,26 @@ impl<'a> Record<'a> {
 
     /// What it says; nothing where it is a sample, or says nothing.
     pub(crate) fn event(&self) -> Option<Event> {
-        let Origin { pid, tid, at_ns } = self.origin();
-        let event = |what| Some(Event { at_ns, pid, tid, what });
+        let RecordOrigin { pid, tid, at_ns } = self.origin();
+        let event = |what| Some(Event { at_ns, pid, tid, kind: what });
         match self.kind {
-            Kind::Mmap2 => event(What::Map(self.mapped_range()?)),
-            Kind::Comm if self.flags & BY_EXEC != 0 => event(What::Exec),
+            RecordKind::Mmap2 => event(EventKind::Map(self.mapped_range()?)),
+            RecordKind::Comm if self.flags & MISC_COMM_EXEC != 0 => event(EventKind::Exec),
             // The thread at the end is the one that calls, which makes another.
-            Kind::Fork | Kind::Exit => {
+            RecordKind::Fork | RecordKind::Exit => {
                 let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
-                let what = if self.kind == Kind::Fork {
-                    What::Begin { parent: parent? }
+                let what = if self.kind == RecordKind::Fork {
+                    EventKind::Fork { parent: parent? }
                 } else {
-                    What::End
+                    EventKind::Exit
                 };
-                Some(Event { at_ns, pid: pid?, tid: tid?, what })
+                Some(Event { at_ns, pid: pid?, tid: tid?, kind: what })
             }
-            Kind::Lost => event(What::Lost { records: u64_at(self.body, 8)? }),
-            Kind::LostSamples => event(What::Lost { records: u64_at(self.body, 0)? }),
+            RecordKind::Lost => event(EventKind::Lost { records: u64_at(self.body, 8)? }),
+            RecordKind::LostSamples => event(EventKind::Lost { records: u64_at(self.body, 0)? }),
             // The kernel does not count what it leaves out.
-            Kind::Throttle => event(What::Lost { records: 1 }),
-            Kind::Comm | Kind::Sample | Kind::Other => None,
+            RecordKind::Throttle => event(EventKind::Lost { records: 1 }),
+            RecordKind::Comm | RecordKind::Sample | RecordKind::Other => None,
         }
     }
 

@@ -64,12 +64,12 @@ impl Ring {
         add(begin, at_end);
         add(0, filled - at_end);
         self.word(TAIL).store(head, Ordering::Release);
-        self.bytes - filled < LARGEST_RECORD
+        self.bytes - filled < MAX_RECORD_BYTES
     }
 }
 
 /// No record has more bytes: those of mappings hold a path.
-const LARGEST_RECORD: usize = 4096 + 256;
+const MAX_RECORD_BYTES: usize = 4096 + 256;
 
 impl Drop for Ring {
     fn drop(&mut self) {

@@ -7,19 +7,19 @@ use super::{maps, read, unreadable};
 use crate::{Error, MappedRange};
 
 /// The kernel gives about a page of text at a time, which tells of some mappings.
-const PART_BYTES: usize = 4096;
+const READ_BYTES: usize = 4096;
 
 /// What a mapping is advised, as far as the kernel keeps that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptAdvice {
-    pub readahead: Readahead,
+pub struct VmaAdvice {
+    pub readahead: ReadaheadMode,
     /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE`.
     pub huge_pages: Option<bool>,
 }
 
 /// How the kernel reads ahead in a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Readahead {
+pub enum ReadaheadMode {
     #[default]
     Normal,
     /// `MADV_RANDOM`
@@ -30,21 +30,21 @@ pub enum Readahead {
 
 /// All that is mapped of files, with the advice that it has now. It takes the longer the more of it
 /// was touched: milliseconds for each GiB.
-pub fn advised_maps(pid: u32) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
-    Ok(advised(&read(pid, "smaps")?))
+pub fn maps_with_advice(pid: u32) -> Result<Vec<(MappedRange, VmaAdvice)>, Error> {
+    Ok(parse_smaps(&read(pid, "smaps")?))
 }
 
 /// What is mapped of files before the address `end`, in the same way. It does not look at what lies
 /// after: new mappings are below older ones as a rule.
-pub fn advised_maps_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
+pub fn maps_with_advice_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, VmaAdvice)>, Error> {
     let failed = |cause| unreadable(pid, "smaps", cause);
     let mut file = File::open(format!("/proc/{pid}/smaps")).map_err(failed)?;
-    let (mut text, mut part) = (Vec::new(), [0; PART_BYTES]);
+    let (mut text, mut part) = (Vec::new(), [0; READ_BYTES]);
     loop {
         let count = file.read(&mut part).map_err(failed)?;
         text.extend_from_slice(&part[..count]);
         let whole_lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let found = advised(&text[..whole_lines]);
+        let found = parse_smaps(&text[..whole_lines]);
         let is_enough = found.last().is_some_and(|(range, _)| range.end() >= end);
         if count == 0 || is_enough {
             return Ok(found.into_iter().filter(|(range, _)| range.address < end).collect());
@@ -52,24 +52,24 @@ pub fn advised_maps_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, KeptA
     }
 }
 
-fn advised(text: &[u8]) -> Vec<(MappedRange, KeptAdvice)> {
+fn parse_smaps(text: &[u8]) -> Vec<(MappedRange, VmaAdvice)> {
     let (mut found, mut last) = (Vec::new(), None);
     for line in text.split(|byte| *byte == b'\n') {
         if let Some(flags) = line.strip_prefix(b"VmFlags:") {
-            found.extend(last.take().map(|range| (range, kept(flags))));
-        } else if let Some(range) = maps::mapped_range(line) {
+            found.extend(last.take().map(|range| (range, parse_vm_flags(flags))));
+        } else if let Some(range) = maps::parse_maps_line(line) {
             last = Some(range).filter(|range| range.file.is_some());
         }
     }
     found
 }
 
-fn kept(flags: &[u8]) -> KeptAdvice {
-    let mut advice = KeptAdvice::default();
+fn parse_vm_flags(flags: &[u8]) -> VmaAdvice {
+    let mut advice = VmaAdvice::default();
     for flag in flags.split(|byte| *byte == b' ') {
         match flag {
-            b"rr" => advice.readahead = Readahead::Random,
-            b"sr" => advice.readahead = Readahead::Sequential,
+            b"rr" => advice.readahead = ReadaheadMode::Random,
+            b"sr" => advice.readahead = ReadaheadMode::Sequential,
             b"hg" => advice.huge_pages = Some(true),
             b"nh" => advice.huge_pages = Some(false),
             _ => {}
@@ -88,9 +88,9 @@ mod tests {
                      VmFlags: rd mr sr \n2000-3000 rw-p 00000000 00:00 0\nVmFlags: rr\n\
                      3000-4000 r--p 00000000 fe:01 8 /b\nVmFlags: rd rr nh\n";
         let found: Vec<_> =
-            advised(text).into_iter().map(|(r, advice)| (r.address, advice)).collect();
-        let sequential = KeptAdvice { readahead: Readahead::Sequential, huge_pages: None };
-        let random = KeptAdvice { readahead: Readahead::Random, huge_pages: Some(false) };
+            parse_smaps(text).into_iter().map(|(r, advice)| (r.address, advice)).collect();
+        let sequential = VmaAdvice { readahead: ReadaheadMode::Sequential, huge_pages: None };
+        let random = VmaAdvice { readahead: ReadaheadMode::Random, huge_pages: Some(false) };
         assert_eq!(found, [(0x1000, sequential), (0x3000, random)]);
     }
 }

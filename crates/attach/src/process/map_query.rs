@@ -9,7 +9,7 @@ use crate::{FileId, MappedRange};
 /// `struct procmap_query` of `linux/fs.h`.
 #[repr(C)]
 #[derive(Default)]
-pub(crate) struct Query {
+pub(crate) struct MapQuery {
     size: u64,
     flags: u64,
     address: u64,
@@ -28,16 +28,16 @@ pub(crate) struct Query {
     build_id: u64,
 }
 
-impl Query {
+impl MapQuery {
     /// What `maps`, a file of `/proc`, has mapped at `address`. The mapping's name is put into
     /// `name`, unless that is empty.
-    pub(crate) fn ask(maps: &File, address: u64, name: &mut [u8]) -> io::Result<Query> {
+    pub(crate) fn run(maps: &File, address: u64, name: &mut [u8]) -> io::Result<MapQuery> {
         let (name, name_bytes) = match name.len() {
             0 => (0, 0),
             bytes => (name.as_mut_ptr() as u64, bytes as u32),
         };
-        let size = size_of::<Query>() as u64;
-        let mut query = Query { size, address, name, name_bytes, ..Query::default() };
+        let size = size_of::<MapQuery>() as u64;
+        let mut query = MapQuery { size, address, name, name_bytes, ..MapQuery::default() };
         // SAFETY: the kernel reads and writes this structure, and as many bytes of the name as it
         // says, of which nobody else has a reference.
         match unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) } {
@@ -70,7 +70,7 @@ pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
     let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
     let mut address = range.address;
     while address < range.end() {
-        match vma_at(pid, &maps, address) {
+        match query_vma(pid, &maps, address) {
             Some(vma) if vma.is_part_of(range) => address = vma.end,
             _ => return false,
         }
@@ -79,20 +79,20 @@ pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
 }
 
 /// The mapping of a process that has `address`.
-pub(crate) fn mapped_at(pid: u32, address: u64) -> Option<Vma> {
-    vma_at(pid, &File::open(format!("/proc/{pid}/maps")).ok()?, address)
+pub(crate) fn vma_at(pid: u32, address: u64) -> Option<Vma> {
+    query_vma(pid, &File::open(format!("/proc/{pid}/maps")).ok()?, address)
 }
 
-fn vma_at(pid: u32, maps: &File, address: u64) -> Option<Vma> {
-    match Query::ask(maps, address, &mut []) {
+fn query_vma(pid: u32, maps: &File, address: u64) -> Option<Vma> {
+    match MapQuery::run(maps, address, &mut []) {
         Ok(query) => Some(Vma::from(&query)),
-        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => listed_at(pid, address),
+        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => list_vma(pid, address),
         Err(_) => None,
     }
 }
 
 /// As the list of all mappings says.
-fn listed_at(pid: u32, address: u64) -> Option<Vma> {
+fn list_vma(pid: u32, address: u64) -> Option<Vma> {
     let maps = super::maps(pid).ok()?;
     let range = maps.iter().find(|range| range.contains(address))?;
     let none = FileId { major: 0, minor: 0, inode: 0 };
@@ -121,8 +121,8 @@ impl Vma {
     }
 }
 
-impl From<&Query> for Vma {
-    fn from(query: &Query) -> Vma {
+impl From<&MapQuery> for Vma {
+    fn from(query: &MapQuery) -> Vma {
         Vma {
             start: query.start,
             end: query.end,

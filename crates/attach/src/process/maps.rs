@@ -9,25 +9,26 @@ use crate::{Error, FileId, MappedFile, MappedRange};
 /// All that is mapped, in order of addresses.
 pub fn maps(pid: u32) -> Result<Vec<MappedRange>, Error> {
     let text = read(pid, "maps")?;
-    Ok(text.split(|byte| *byte == b'\n').filter_map(mapped_range).collect())
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse_maps_line).collect())
 }
 
 /// What a line such as `7f1c2000-7f1c4000 r--p 00001000 fe:01 1234    /usr/lib/libc.so` says.
 /// `None` for what is no such line.
-pub fn mapped_range(line: &[u8]) -> Option<MappedRange> {
+pub fn parse_maps_line(line: &[u8]) -> Option<MappedRange> {
     let mut rest = line;
-    let (address, end) = (hexadecimal(word(&mut rest, b'-')), hexadecimal(word(&mut rest, b' ')));
+    let (address, end) =
+        (parse_hex(take_word(&mut rest, b'-')), parse_hex(take_word(&mut rest, b' ')));
     let (address, end) = (address?, end?);
-    let &[read, write, execute, shared] = word(&mut rest, b' ') else { return None };
-    let offset_bytes = hexadecimal(word(&mut rest, b' '))?;
-    let major = u32::try_from(hexadecimal(word(&mut rest, b':'))?).ok()?;
-    let minor = u32::try_from(hexadecimal(word(&mut rest, b' '))?).ok()?;
-    let inode = std::str::from_utf8(word(&mut rest, b' ')).ok()?.parse().ok()?;
+    let &[read, write, execute, shared] = take_word(&mut rest, b' ') else { return None };
+    let offset_bytes = parse_hex(take_word(&mut rest, b' '))?;
+    let major = u32::try_from(parse_hex(take_word(&mut rest, b':'))?).ok()?;
+    let minor = u32::try_from(parse_hex(take_word(&mut rest, b' '))?).ok()?;
+    let inode = std::str::from_utf8(take_word(&mut rest, b' ')).ok()?.parse().ok()?;
     let id = FileId { major, minor, inode };
     let name = rest.trim_ascii_start();
     // What is no file's has a name too, such as [stack].
     let file = (inode != 0 && name.first() == Some(&b'/'))
-        .then(|| MappedFile { id, path: OsString::from_vec(without_octal(name)).into() });
+        .then(|| MappedFile { id, path: OsString::from_vec(unescape_path(name)).into() });
     let bit = |is_set, bit: i32| if is_set { bit.cast_unsigned() } else { 0 };
     Some(MappedRange {
         address,
@@ -42,14 +43,14 @@ pub fn mapped_range(line: &[u8]) -> Option<MappedRange> {
 }
 
 /// Takes what is before the next `end`, and that.
-fn word<'a>(rest: &mut &'a [u8], end: u8) -> &'a [u8] {
+fn take_word<'a>(rest: &mut &'a [u8], end: u8) -> &'a [u8] {
     let length = rest.iter().position(|byte| *byte == end).unwrap_or(rest.len());
     let (word, behind) = rest.split_at(length);
     *rest = behind.get(1..).unwrap_or_default();
     word
 }
 
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
+fn parse_hex(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
@@ -59,7 +60,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// The kernel writes a line feed in a name as `\012`, and nothing else.
-fn without_octal(name: &[u8]) -> Vec<u8> {
+fn unescape_path(name: &[u8]) -> Vec<u8> {
     const LINE_FEED: &[u8] = b"\\012";
     let mut plain = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     fn path_of(line: &[u8]) -> Option<PathBuf> {
-        mapped_range(line).expect("a mapping").file.map(|file| file.path)
+        parse_maps_line(line).expect("a mapping").file.map(|file| file.path)
     }
 
     #[test]
@@ -99,7 +100,7 @@ mod tests {
             protection: 5,
             is_shared: true,
         };
-        assert_eq!(mapped_range(line), Some(range));
+        assert_eq!(parse_maps_line(line), Some(range));
     }
 
     #[test]
@@ -135,6 +136,6 @@ mod tests {
             b"x-y r--p 0 0:0 0",
             b"11111111111111111-2 r--p 0 0:0 0",
         ];
-        assert!(lines.iter().all(|line| mapped_range(line).is_none()));
+        assert!(lines.iter().all(|line| parse_maps_line(line).is_none()));
     }
 }

@@ -3,23 +3,19 @@
 mod advice;
 mod map_query;
 mod maps;
-mod mounts;
 mod smaps;
 mod state;
 
-pub use advice::{KeptAdvice, Readahead, advised_maps, advised_maps_before};
+pub use advice::{ReadaheadMode, VmaAdvice, maps_with_advice, maps_with_advice_before};
 pub use map_query::is_mapped;
 pub use maps::maps;
-pub use mounts::filesystem_type;
 pub use smaps::Smaps;
 pub use state::{
-    ThreadState, check_is_process, children, is_32_bit, seccomp_mode, thread_state, threads, user,
-    user_ns, with_children,
+    check_is_process, children, effective_uid, thread_user_ns, threads, with_children,
 };
 
-pub(crate) use map_query::{Query, mapped_at};
-pub(crate) use mounts::{Mount, mounts};
-pub(crate) use state::{Life, life, size_pages};
+pub(crate) use map_query::{MapQuery, vma_at};
+pub(crate) use state::{ProcessStat, process_stat, size_pages};
 
 use std::fs;
 use std::io;
@@ -27,7 +23,7 @@ use std::io;
 use crate::Error;
 
 /// Reads a file of `/proc/PID`.
-fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
     fs::read(format!("/proc/{pid}/{name}")).map_err(|cause| unreadable(pid, name, cause))
 }
 
@@ -41,7 +37,7 @@ fn unreadable(pid: u32, name: &str, cause: io::Error) -> Error {
 /// What would permit access to a process.
 pub(crate) fn access(pid: u32) -> String {
     let own = rustix::process::geteuid().as_raw();
-    match user(pid) {
+    match effective_uid(pid) {
         Ok(other) if other != own => {
             format!("it is of user {other}: run this as that user or as root")
         }

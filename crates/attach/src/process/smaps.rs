@@ -4,11 +4,11 @@ use std::fs;
 
 /// The mappings of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Smaps(Vec<Area>);
+pub struct Smaps(Vec<SmapsEntry>);
 
 /// One area of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Area {
+struct SmapsEntry {
     start: u64,
     end: u64,
     /// Where it begins in its file.
@@ -18,16 +18,16 @@ struct Area {
 
 impl Smaps {
     /// Those of the process `pid`, where they may be read.
-    pub fn of(pid: u32) -> Option<Smaps> {
+    pub fn read(pid: u32) -> Option<Smaps> {
         // Paths may be no text.
         let bytes = fs::read(format!("/proc/{pid}/smaps")).ok()?;
         Some(Smaps::parse(&String::from_utf8_lossy(&bytes)))
     }
 
     fn parse(text: &str) -> Smaps {
-        let mut areas: Vec<Area> = Vec::new();
+        let mut areas: Vec<SmapsEntry> = Vec::new();
         for line in text.lines() {
-            if let Some(area) = Area::begun_by(line) {
+            if let Some(area) = SmapsEntry::parse_header(line) {
                 areas.push(area);
             } else if let Some(rest) = line.strip_prefix("Rss:")
                 && let Some(area) = areas.last_mut()
@@ -43,7 +43,7 @@ impl Smaps {
     /// `offset_bytes`. It may be in several areas. What others have mapped there since is not
     /// counted.
     pub fn mapped_bytes(&self, start: u64, bytes: u64, offset_bytes: u64) -> u64 {
-        let is_of = |area: &&Area| {
+        let is_of = |area: &&SmapsEntry| {
             area.start >= start
                 && area.end <= start.saturating_add(bytes)
                 && area.offset_bytes == offset_bytes.saturating_add(area.start - start)
@@ -52,14 +52,14 @@ impl Smaps {
     }
 }
 
-impl Area {
+impl SmapsEntry {
     /// The area whose lines begin with `line`: `START-END PERMISSIONS OFFSET DEVICE INODE PATH`.
-    fn begun_by(line: &str) -> Option<Area> {
+    fn parse_header(line: &str) -> Option<SmapsEntry> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let hex = |word: &str| u64::from_str_radix(word, 16).ok();
         let (start, end, offset) = (hex(start)?, hex(end)?, hex(words.nth(1)?)?);
-        Some(Area { start, end, offset_bytes: offset, mapped_bytes: 0 })
+        Some(SmapsEntry { start, end, offset_bytes: offset, mapped_bytes: 0 })
     }
 }
 

@@ -11,7 +11,7 @@ use super::signal_set;
 const SIGNALS: i32 = 64;
 
 /// Signals that the C library keeps for its threads, and of which it changes and tells nothing.
-const OF_THREADS: [i32; 2] = [32, 33];
+const LIBC_SIGNALS: [i32; 2] = [32, 33];
 
 /// Standard files, of which the first is 0.
 const STANDARD_FILES: i32 = 3;
@@ -29,12 +29,12 @@ static CLOSED: AtomicU64 = AtomicU64::new(0);
 static OPEN_FILES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Whether `signal` was ignored when this process began.
-pub fn ignores(signal: i32) -> bool {
+pub fn was_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
 }
 
 /// Whether the standard `file` was open when this process began.
-pub fn has(file: i32) -> bool {
+pub fn was_open(file: i32) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << file == 0
 }
 
@@ -61,13 +61,13 @@ fn restore_open_files() {
 /// The same of signals alone, for a program that has other standard files.
 pub fn restore_signals() {
     for signal in 1..=SIGNALS {
-        let handler = if ignores(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+        let handler = if was_ignored(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
         // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
         unsafe { libc::signal(signal, handler) };
     }
-    OF_THREADS.into_iter().filter(|signal| ignores(*signal)).for_each(ignore);
+    LIBC_SIGNALS.into_iter().filter(|signal| was_ignored(*signal)).for_each(ignore);
     let blocked = BLOCKED.load(Ordering::Relaxed);
-    let set = signal_set::of((1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0));
+    let set = signal_set::from_signals((1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0));
     signal_set::change_mask(libc::SIG_SETMASK, &set);
 }
 
@@ -101,14 +101,14 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-extern "C" fn look() {
+extern "C" fn save_state() {
     let (mut ignored, mut blocked, mut closed) = (0, 0, 0);
     let set = signal_set::blocked();
     for signal in 1..=SIGNALS {
         if is_ignored(signal) {
             ignored |= bit(signal);
         }
-        if signal_set::has(&set, signal) {
+        if signal_set::contains(&set, signal) {
             blocked |= bit(signal);
         }
     }
@@ -135,4 +135,4 @@ extern "C" fn look() {
 // needs nothing that is not there yet.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+static SAVE_STATE: extern "C" fn() = save_state;

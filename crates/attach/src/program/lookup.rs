@@ -1,14 +1,17 @@
 //! Which file a program's name means.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags, accessat, getxattr, statvfs};
+use rustix::process::{getgid, getuid};
+use rustix::thread::no_new_privs;
 
 /// Where programs are looked for without `PATH`, as execvp(3) does.
-const WITHOUT_PATH: &str = "/bin:/usr/bin";
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Exit codes of commands that run another, such as env and nice.
 const NOT_FOUND: u8 = 127;
@@ -17,7 +20,7 @@ const NOT_EXECUTABLE: u8 = 126;
 /// Why a program cannot be run, with the exit code that shells have for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct LaunchError {
     pub code: u8,
     message: String,
 }
@@ -35,47 +38,47 @@ pub struct Program {
 ///
 /// # Errors
 /// When there is none, or none that may be run.
-pub fn find(words: &[OsString]) -> Result<Program, Refused> {
+pub fn find(words: &[OsString]) -> Result<Program, LaunchError> {
     let name = &words[0];
-    let path = file_of(name, std::env::var_os("PATH").as_deref());
+    let path = find_file(name, std::env::var_os("PATH").as_deref());
     path.map(|path| Program { path, words: words.to_vec() }).map_err(|why| match why {
-        Why::NotFound => not_found(name),
-        Why::NotExecutable(path) => not_executable(&path, "it may not be executed"),
-        Why::Directory(path) => not_executable(&path, "it is a directory"),
+        LookupError::NotFound => not_found(name),
+        LookupError::NotExecutable(path) => not_executable(&path, "it may not be executed"),
+        LookupError::Directory(path) => not_executable(&path, "it is a directory"),
     })
 }
 
 /// There is no program `name`.
-pub(super) fn not_found(name: &OsStr) -> Refused {
+pub(super) fn not_found(name: &OsStr) -> LaunchError {
     let place = if is_path(name) { "" } else { " in PATH" };
     let message = format!("there is no program '{}'{place}; give one", name.display());
-    Refused { code: NOT_FOUND, message }
+    LaunchError { code: NOT_FOUND, message }
 }
 
 /// The program at `path` cannot be run.
-pub(super) fn not_executable(path: &Path, reason: &str) -> Refused {
+pub(super) fn not_executable(path: &Path, reason: &str) -> LaunchError {
     let message = format!("'{}' cannot be run: {reason}; give a program", path.display());
-    Refused { code: NOT_EXECUTABLE, message }
+    LaunchError { code: NOT_EXECUTABLE, message }
 }
 
 /// Why there is no file to run.
 #[derive(Debug, PartialEq, Eq)]
-enum Why {
+enum LookupError {
     NotFound,
     NotExecutable(PathBuf),
     Directory(PathBuf),
 }
 
 /// The file of the program `name` with this `PATH`.
-fn file_of(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Why> {
+fn find_file(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LookupError> {
     if name.is_empty() {
-        return Err(Why::NotFound);
+        return Err(LookupError::NotFound);
     }
     if is_path(name) {
         return executable(PathBuf::from(name));
     }
-    let directories = path.unwrap_or(OsStr::new(WITHOUT_PATH));
-    let mut why = Why::NotFound;
+    let directories = path.unwrap_or(OsStr::new(DEFAULT_PATH));
+    let mut why = LookupError::NotFound;
     for directory in std::env::split_paths(directories) {
         // An empty entry is the working directory.
         let candidate = Path::new(".").join(directory).join(name);
@@ -85,7 +88,7 @@ fn file_of(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Why> {
         }
         match executable(candidate) {
             Ok(path) => return Ok(path),
-            Err(Why::NotExecutable(path)) => why = Why::NotExecutable(path),
+            Err(LookupError::NotExecutable(path)) => why = LookupError::NotExecutable(path),
             Err(_) => {}
         }
     }
@@ -96,17 +99,49 @@ fn is_path(name: &OsStr) -> bool {
     name.as_bytes().contains(&b'/')
 }
 
-fn executable(path: PathBuf) -> Result<PathBuf, Why> {
+fn executable(path: PathBuf) -> Result<PathBuf, LookupError> {
     match fs::metadata(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(Why::NotExecutable(path))
+            Err(LookupError::NotExecutable(path))
         }
-        Err(_) => Err(Why::NotFound),
-        Ok(data) if data.is_dir() => Err(Why::Directory(path)),
+        Err(_) => Err(LookupError::NotFound),
+        Ok(data) if data.is_dir() => Err(LookupError::Directory(path)),
         Ok(_) => match accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS) {
             Ok(()) => Ok(path),
-            Err(_) => Err(Why::NotExecutable(path)),
+            Err(_) => Err(LookupError::NotExecutable(path)),
         },
+    }
+}
+
+/// Bits of a mode.
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+const GROUP_EXECUTES: u32 = 0o010;
+
+/// What the program at `path` gains that its caller does not have, as the end of a sentence that
+/// names it; `None` where that is nothing.
+pub fn privilege_gain(path: &Path) -> Option<&'static str> {
+    fs::metadata(path).ok().and_then(|data| file_privilege(path, &data))
+}
+
+fn file_privilege(path: &Path, data: &Metadata) -> Option<&'static str> {
+    let mounted = statvfs(path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOSUID));
+    if mounted || no_new_privs().unwrap_or(false) {
+        return None;
+    }
+    if data.mode() & SET_USER_ID != 0 && data.uid() != getuid().as_raw() {
+        return Some("runs with the rights of another user (set-user-ID)");
+    }
+    let sets_group = SET_GROUP_ID | GROUP_EXECUTES;
+    if data.mode() & sets_group == sets_group && data.gid() != getgid().as_raw() {
+        return Some("runs with the rights of another group (set-group-ID)");
+    }
+    let none: &mut [u8] = &mut [];
+    let has_capabilities = getxattr(path, "security.capability", none).is_ok_and(|size| size > 0);
+    if has_capabilities && !getuid().is_root() {
+        Some("runs with capabilities of its file")
+    } else {
+        None
     }
 }
 
@@ -128,18 +163,33 @@ mod tests {
         }
         let path = std::env::join_paths([at("a"), at("b")]).unwrap();
         let program = OsStr::new("program");
-        assert_eq!(file_of(program, Some(&path)), Ok(at("b/program")));
-        let only_a = file_of(program, Some(at("a").as_os_str()));
-        assert_eq!(only_a, Err(Why::NotExecutable(at("a/program"))));
-        assert_eq!(file_of(OsStr::new("none"), Some(&path)), Err(Why::NotFound));
-        assert_eq!(file_of(OsStr::new(""), Some(&path)), Err(Why::NotFound));
+        assert_eq!(find_file(program, Some(&path)), Ok(at("b/program")));
+        let only_a = find_file(program, Some(at("a").as_os_str()));
+        assert_eq!(only_a, Err(LookupError::NotExecutable(at("a/program"))));
+        assert_eq!(find_file(OsStr::new("none"), Some(&path)), Err(LookupError::NotFound));
+        assert_eq!(find_file(OsStr::new(""), Some(&path)), Err(LookupError::NotFound));
         // A directory that an ordinary user cannot search.
         fs::create_dir(at("closed")).unwrap();
         fs::set_permissions(at("closed"), fs::Permissions::from_mode(0)).unwrap();
         let closed = at("closed");
-        assert_eq!(file_of(program, Some(closed.as_os_str())), Err(Why::NotFound));
+        assert_eq!(find_file(program, Some(closed.as_os_str())), Err(LookupError::NotFound));
         let named = at("a");
-        assert_eq!(file_of(named.as_os_str(), None), Err(Why::Directory(named.clone())));
-        assert!(file_of(OsStr::new("sh"), None).is_ok());
+        assert_eq!(find_file(named.as_os_str(), None), Err(LookupError::Directory(named.clone())));
+        assert!(find_file(OsStr::new("sh"), None).is_ok());
+    }
+
+    #[test]
+    fn a_usual_program_gains_nothing() {
+        assert_eq!(privilege_gain(Path::new("/proc/self/exe")), None);
+        assert_eq!(privilege_gain(Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn own_set_user_id_programs_gain_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let own = scratch.path().join("own");
+        fs::copy("/proc/self/exe", &own).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o4755)).unwrap();
+        assert_eq!(privilege_gain(&own), None);
     }
 }

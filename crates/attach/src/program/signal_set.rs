@@ -7,7 +7,7 @@ use std::ptr::null;
 use libc::{c_int, siginfo_t, sigset_t};
 
 /// The set of `signals`. A number that is no signal's is left out.
-pub fn of(signals: impl IntoIterator<Item = c_int>) -> sigset_t {
+pub fn from_signals(signals: impl IntoIterator<Item = c_int>) -> sigset_t {
     // SAFETY: a set is plain memory, which the first call makes empty.
     unsafe {
         let mut set = zeroed();
@@ -41,7 +41,7 @@ pub fn blocked() -> sigset_t {
 }
 
 /// Whether `signal` is in `set`.
-pub fn has(set: &sigset_t, signal: c_int) -> bool {
+pub fn contains(set: &sigset_t, signal: c_int) -> bool {
     // SAFETY: the set lives and is only looked at.
     unsafe { libc::sigismember(set, signal) == 1 }
 }

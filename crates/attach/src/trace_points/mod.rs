@@ -1,4 +1,4 @@
-//! What a program and all that it starts does with files, as the kernel tells root: faults, reads,
+//! TraceEventKind a program and all that it starts does with files, as the kernel tells root: faults, reads,
 //! advice, mappings, processes.
 //!
 //! Perf events write into the rings: one that has no samples tells of mappings and processes, and
@@ -11,29 +11,29 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::clock::now_ns;
-use crate::perf::{self, Flag, Kind, OWN_THREAD, Purpose, Record, RingPlan, Rings};
+use crate::now_ns;
+use crate::perf::{self, Flag, OWN_THREAD, PerfRecord, RecordKind, RingConfig, RingSpec, Rings};
 use crate::{Error, FileId, MappedRange, event, process};
-use points::Points;
+use points::TracepointTable;
 
 /// One ring has the faults, and one all else, of which each wakes who waits.
-const PURPOSE: Purpose = Purpose {
+const RING_CONFIG: RingConfig = RingConfig {
     rings: &[
-        RingPlan { of_root: 8 << 20, of_user: 128 << 10, wakes_after: 1 },
-        RingPlan { of_root: 8 << 20, of_user: 256 << 10, wakes_after: 128 << 10 },
+        RingSpec { root_bytes: 8 << 20, user_bytes: 128 << 10, wakeup_bytes: 1 },
+        RingSpec { root_bytes: 8 << 20, user_bytes: 256 << 10, wakeup_bytes: 128 << 10 },
     ],
-    tells_faults_once: false,
+    dedups_faults: false,
 };
 
 /// A record is in its ring by so long after its time.
-const DELAY_NS: u64 = 1_000_000;
+const MAX_RECORD_DELAY_NS: u64 = 1_000_000;
 
 /// Something that a thread did, as tracepoints tell it.
-pub type Event = event::Event<What>;
+pub type TraceEvent = event::Event<TraceEventKind>;
 
-/// What a thread can do. A length or address is in bytes.
+/// TraceEventKind a thread can do. A length or address is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum TraceEventKind {
     /// It faulted, or the kernel did for it.
     Fault {
         address: u64,
@@ -49,58 +49,58 @@ pub enum What {
     /// Something is mapped in place of what was there, or has another protection.
     Map(MappedRange),
     /// It is about to call mmap(2) with these `MAP_` bits.
-    CallsMap {
+    MmapCall {
         flags: u64,
     },
     /// It is about to unmap something.
-    Unmap {
+    MunmapCall {
         address: u64,
         length_bytes: u64,
     },
     /// It is about to move something, or to give it another length.
-    CallsMove {
+    MremapCall {
         address: u64,
         length_bytes: u64,
         new_length_bytes: u64,
     },
     /// It has done so: where it is now, or an error number below 0 where it is where it was.
-    Moved {
+    MremapReturn {
         result: i64,
     },
     /// It is about to advise something, by the number of the advice.
-    Advise {
+    MadviseCall {
         address: u64,
         length_bytes: u64,
         advice: u64,
     },
     /// It has done so: 0, or an error number below 0.
-    Advised {
+    MadviseReturn {
         result: i64,
     },
     /// It is about to advise a part of an open file; all from the offset on where the length is 0.
-    AdviseFile {
+    FadviseCall {
         fd: u64,
         offset_bytes: u64,
         length_bytes: u64,
         advice: u64,
     },
     /// It is about to have a part of an open file read ahead.
-    ReadAhead {
+    ReadaheadCall {
         fd: u64,
         offset_bytes: u64,
         length_bytes: u64,
     },
     /// It is about to become another program, for which the kernel reads files.
-    CallsExec,
+    ExecCall,
     /// It has become another program.
     Exec,
     /// It could not, or has long been that.
-    ExecReturns,
+    ExecReturn,
     /// It was made: a process where its number is not its parent's, else a thread.
-    Begin {
+    Fork {
         parent: u32,
     },
-    End,
+    Exit,
     /// So many records were lost.
     Lost {
         records: u64,
@@ -109,48 +109,48 @@ pub enum What {
 
 /// The events of processes, by tracepoints.
 #[derive(Debug)]
-pub struct TracePoints {
+pub struct Tracepoints {
     rings: Rings,
     events: Vec<OwnedFd>,
-    points: Points,
-    /// What is told before all that is in the rings.
-    first: Vec<Event>,
+    points: TracepointTable,
+    /// TraceEventKind is told before all that is in the rings.
+    initial_events: Vec<TraceEvent>,
     own_pid: u32,
 }
 
-impl TracePoints {
-    /// Follows what is named by [`TracePoints::add`]. `tracefs` is where that is mounted.
+impl Tracepoints {
+    /// Follows what is named by [`Tracepoints::add`]. `tracefs` is where that is mounted.
     ///
     /// # Errors
     /// Not root; a kernel without the tracepoints of faults; too few open files.
-    pub fn of_processes(tracefs: &Path) -> Result<TracePoints, Error> {
-        let points = Points::of(tracefs)?;
-        let rings = Rings::open(PURPOSE).map_err(refused)?;
+    pub fn for_processes(tracefs: &Path) -> Result<Tracepoints, Error> {
+        let points = TracepointTable::open(tracefs)?;
+        let rings = Rings::open(RING_CONFIG).map_err(perf_error)?;
         let own_pid = std::process::id();
-        Ok(TracePoints { rings, events: Vec::new(), points, first: Vec::new(), own_pid })
+        Ok(Tracepoints { rings, events: Vec::new(), points, initial_events: Vec::new(), own_pid })
     }
 
     /// Follows the children of the calling thread, from where each calls [`switch_on`].
     ///
     /// # Errors
-    /// Those of [`TracePoints::of_processes`].
-    pub fn of_children(tracefs: &Path) -> Result<TracePoints, Error> {
-        let mut opened = TracePoints::of_processes(tracefs)?;
-        opened.follow(OWN_THREAD, &[Flag::Disabled]).map_err(refused)?;
+    /// Those of [`Tracepoints::of_processes`].
+    pub fn for_children(tracefs: &Path) -> Result<Tracepoints, Error> {
+        let mut opened = Tracepoints::for_processes(tracefs)?;
+        opened.follow(OWN_THREAD, &[Flag::Disabled]).map_err(perf_error)?;
         Ok(opened)
     }
 
-    /// Follows a process that runs, and what it starts from now on. What it has mapped is told as
+    /// Follows a process that runs, and what it starts from now on. TraceEventKind it has mapped is told as
     /// if it was mapped now.
     ///
     /// # Errors
-    /// Those of [`TracePoints::of_processes`]; the process is gone.
+    /// Those of [`Tracepoints::of_processes`]; the process is gone.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         process::check_is_process(pid)?;
-        perf::each_thread(pid, |tid| self.follow(tid, &[]), refused)?;
+        perf::each_thread(pid, |tid| self.follow(tid, &[]), perf_error)?;
         let at_ns = now_ns();
-        let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };
-        self.first.extend(process::maps(pid)?.into_iter().map(told));
+        let told = |range| TraceEvent { at_ns, pid, tid: pid, kind: TraceEventKind::Map(range) };
+        self.initial_events.extend(process::maps(pid)?.into_iter().map(told));
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl TracePoints {
         for (cpu, targets) in self.rings.targets() {
             for (attributes, is_fault) in self.points.attributes() {
                 let target = targets[usize::from(is_fault)];
-                opened.push(perf::open_into(target, &attributes.with(flags), tid, cpu)?);
+                opened.push(perf::open_into(target, &attributes.with_flags(flags), tid, cpu)?);
             }
         }
         self.events.append(&mut opened);
@@ -167,7 +167,7 @@ impl TracePoints {
     }
 
     /// The tracepoints that this kernel lacks, without which less is told.
-    pub fn missing(&self) -> &[&'static str] {
+    pub fn missing_tracepoints(&self) -> &[&'static str] {
         self.points.missing()
     }
 
@@ -176,7 +176,7 @@ impl TracePoints {
         self.events.iter().map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// What becomes readable when a ring begins to fill.
+    /// TraceEventKind becomes readable when a ring begins to fill.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd()
     }
@@ -186,49 +186,56 @@ impl TracePoints {
     /// # Errors
     /// None but those of the machine.
     pub fn wait(&self, timeout: Duration) -> Result<(), Error> {
-        self.rings.wait(timeout).map(drop).map_err(refused)
+        self.rings.wait(timeout).map(drop).map_err(perf_error)
     }
 
-    /// Hands all that was told since to `take`, in order of time. What is less than a millisecond
+    /// Hands all that was told since to `take`, in order of time. TraceEventKind is less than a millisecond
     /// old is told the next time, or now where it `is_over`.
-    pub fn read(&mut self, is_over: bool, take: &mut dyn FnMut(Event)) {
-        self.first.drain(..).for_each(&mut *take);
-        let until_ns = if is_over { u64::MAX } else { now_ns().saturating_sub(DELAY_NS) };
+    pub fn read_events(&mut self, is_over: bool, take: &mut dyn FnMut(TraceEvent)) {
+        self.initial_events.drain(..).for_each(&mut *take);
+        let until_ns =
+            if is_over { u64::MAX } else { now_ns().saturating_sub(MAX_RECORD_DELAY_NS) };
         let (points, own_pid) = (&self.points, self.own_pid);
         self.rings.read(until_ns, |record, _| {
             // The events of this process are on too once a child has switched them on.
-            let is_told =
-                |event: &Event| event.pid != own_pid || matches!(event.what, What::Lost { .. });
-            parse(&record, points).filter(is_told).into_iter().for_each(&mut *take);
+            let is_told = |event: &TraceEvent| {
+                event.pid != own_pid || matches!(event.kind, TraceEventKind::Lost { .. })
+            };
+            parse_record(&record, points).filter(is_told).into_iter().for_each(&mut *take);
         });
     }
 }
 
-/// Switches the events of [`TracePoints::descriptors`] on, in a child that was forked and has not
+/// Switches the events of [`Tracepoints::descriptors`] on, in a child that was forked and has not
 /// called exec yet. It makes system calls only.
-pub fn switch_on(events: &[RawFd]) {
+pub fn enable_events(events: &[RawFd]) {
     events.iter().for_each(|event| perf::enable(*event));
 }
 
-fn parse(record: &Record<'_>, points: &Points) -> Option<Event> {
-    if record.kind == Kind::Sample {
+fn parse_record(record: &PerfRecord<'_>, points: &TracepointTable) -> Option<TraceEvent> {
+    if record.kind == RecordKind::Sample {
         let origin = record.origin();
-        let what = points.say(record.raw()?)?;
-        return Some(Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, what });
+        let what = points.decode(record.raw()?)?;
+        return Some(TraceEvent {
+            at_ns: origin.at_ns,
+            pid: origin.pid,
+            tid: origin.tid,
+            kind: what,
+        });
     }
-    let event::Event { at_ns, pid, tid, what } = record.event()?;
+    let event::Event { at_ns, pid, tid, kind: what } = record.event()?;
     let what = match what {
-        event::What::Map(range) => What::Map(range),
-        event::What::Begin { parent } => What::Begin { parent },
-        event::What::Exec => What::Exec,
-        event::What::End => What::End,
-        event::What::Lost { records } => What::Lost { records },
-        event::What::Fault { .. } => return None,
+        event::EventKind::Map(range) => TraceEventKind::Map(range),
+        event::EventKind::Fork { parent } => TraceEventKind::Fork { parent },
+        event::EventKind::Exec => TraceEventKind::Exec,
+        event::EventKind::Exit => TraceEventKind::Exit,
+        event::EventKind::Lost { records } => TraceEventKind::Lost { records },
+        event::EventKind::Fault { .. } => return None,
     };
-    Some(Event { at_ns, pid, tid, what })
+    Some(TraceEvent { at_ns, pid, tid, kind: what })
 }
 
-fn refused(cause: io::Error) -> Error {
+fn perf_error(cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {
         Some(libc::EMFILE) => "raise the limit of open files, ulimit -n",
         Some(libc::ENOMEM | libc::EPERM) => "raise ulimit -l, or use real root, not a container's",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Event, FaultKind, Follower, Way, What};
+use filemap_attach::{Event, EventKind, FaultKind, FollowMethod, Follower};
 
 use crate::bench::{Bench, PAGE};
 use crate::program::{Program, order};
@@ -12,15 +12,15 @@ use crate::program::{Program, order};
 /// All that is told until nothing is for a while.
 pub fn all(follower: &mut Follower, events: &mut Vec<Event>) {
     while follower.wait(Duration::from_millis(60)).expect("events") {
-        follower.read(&mut |event| events.push(event)).expect("events");
+        follower.read_events(&mut |event| events.push(event)).expect("events");
     }
 }
 
 /// The pages that a thread touched, of those after `address`.
 pub fn touched(events: &[Event], tid: u64, address: u64, pages: u64) -> Vec<(u64, FaultKind)> {
     let of_thread = events.iter().filter(|event| u64::from(event.tid) == tid);
-    let page = |event: &Event| match event.what {
-        What::Fault { address: at, kind } if at >= address => {
+    let page = |event: &Event| match event.kind {
+        EventKind::Fault { address: at, kind } if at >= address => {
             Some(((at - address) / PAGE, kind)).filter(|(page, _)| *page < pages)
         }
         _ => None,
@@ -32,7 +32,7 @@ pub fn reports_each_first_touch_once_in_order(bench: &Bench) {
     let (pages, threads, seed) = (2000, 3, 41);
     let path = bench.cold_file("touched", pages);
     let inode = path.metadata().expect("a file").ino();
-    let mut follower = Follower::of_children().expect("perf events");
+    let mut follower = Follower::for_children().expect("perf events");
     let text = [path.to_str().unwrap(), &threads.to_string(), &seed.to_string()];
     let mut program = Program::start("touch", &text);
     let [address] = program.says()[..] else { panic!("no address") };
@@ -44,11 +44,11 @@ pub fn reports_each_first_touch_once_in_order(bench: &Bench) {
     program.end();
     all(&mut follower, &mut events);
 
-    let begins = events.iter().position(|event| matches!(event.what, What::Begin { .. }));
+    let begins = events.iter().position(|event| matches!(event.kind, EventKind::Fork { .. }));
     assert_eq!((begins, events[0].pid), (Some(0), pid));
-    assert_eq!(events[1].what, What::Exec);
-    let mapped = events.iter().find_map(|event| match &event.what {
-        What::Map(range) if range.address == address => Some(range),
+    assert_eq!(events[1].kind, EventKind::Exec);
+    let mapped = events.iter().find_map(|event| match &event.kind {
+        EventKind::Map(range) if range.address == address => Some(range),
         _ => None,
     });
     let mapped = mapped.expect("the mapping is told");
@@ -60,10 +60,10 @@ pub fn reports_each_first_touch_once_in_order(bench: &Bench) {
         let expected = order(pages, threads, thread as u64, seed);
         let expected: Vec<_> = expected.into_iter().map(|page| (page, FaultKind::Major)).collect();
         assert_eq!(touched(&events, *tid, address, pages), expected, "thread {thread}");
-        assert!(events.iter().any(|event| event.what == What::Begin { parent: pid }));
+        assert!(events.iter().any(|event| event.kind == EventKind::Fork { parent: pid }));
     }
     assert!(events.windows(2).all(|two| two[0].at_ns <= two[1].at_ns));
-    let ends = events.iter().filter(|event| event.what == What::End).count();
+    let ends = events.iter().filter(|event| event.kind == EventKind::Exit).count();
     assert_eq!(ends as u64, threads + 1);
 }
 
@@ -75,14 +75,14 @@ fn seen(events: &[Event], pid: u32, address: u64, pages: u64) -> BTreeSet<u64> {
 pub fn page_tables_show_the_same_pages(bench: &Bench) {
     let (pages, seed) = (1500, 7);
     let path = bench.cold_file("scanned", pages);
-    let mut follower = Follower::of_children_by(Way::PageTables).expect("page tables");
-    assert_eq!(follower.way(), Way::PageTables);
+    let mut follower = Follower::for_children_with(FollowMethod::PageTables).expect("page tables");
+    assert_eq!(follower.method(), FollowMethod::PageTables);
     let mut program = Program::start("touch", &[path.to_str().unwrap(), "2", &seed.to_string()]);
     let pid = program.pid();
     let [address] = program.says()[..] else { panic!("no address") };
     let mut events = Vec::new();
-    let range = until(&mut follower, &mut events, |event| match &event.what {
-        What::Map(range) if range.address == address => Some(range.clone()),
+    let range = until(&mut follower, &mut events, |event| match &event.kind {
+        EventKind::Map(range) if range.address == address => Some(range.clone()),
         _ => None,
     });
     assert_eq!(range.file.as_ref().map(|file| &file.path), Some(&path));
@@ -92,13 +92,13 @@ pub fn page_tables_show_the_same_pages(bench: &Bench) {
     for_a_while(&mut follower, &mut events);
     let found = touched(&events, pid.into(), address, pages);
     assert_eq!(found.len() as u64, pages, "each once");
-    assert!(found.iter().all(|(_, kind)| *kind == FaultKind::Seen));
+    assert!(found.iter().all(|(_, kind)| *kind == FaultKind::Scanned));
     assert_eq!(seen(&events, pid, address, pages), (0..pages).collect());
     program.end();
-    until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
+    until(&mut follower, &mut events, |event| (event.kind == EventKind::Exit).then_some(()));
     assert_eq!(
-        (&events[0].what, events[0].pid),
-        (&What::Begin { parent: std::process::id() }, pid)
+        (&events[0].kind, events[0].pid),
+        (&EventKind::Fork { parent: std::process::id() }, pid)
     );
 }
 
@@ -117,7 +117,7 @@ pub fn until<T>(
             first = first.take().or_else(|| found(&event));
             events.push(event);
         };
-        follower.read(&mut take).expect("events");
+        follower.read_events(&mut take).expect("events");
         if let Some(first) = first {
             return first;
         }
@@ -129,7 +129,7 @@ pub fn for_a_while(follower: &mut Follower, events: &mut Vec<Event>) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(400) {
         follower.wait(Duration::from_millis(20)).expect("events");
-        follower.read(&mut |event| events.push(event)).expect("events");
+        follower.read_events(&mut |event| events.push(event)).expect("events");
     }
 }
 
@@ -137,13 +137,13 @@ pub fn follows_descendants(bench: &Bench) {
     let pages = 64;
     let path = bench.cold_file("descended", pages);
     let file = path.to_str().unwrap();
-    for way in [Way::PerfEvents, Way::PageTables] {
-        let mut follower = Follower::of_children_by(way).expect("events");
+    for way in [FollowMethod::PerfEvents, FollowMethod::PageTables] {
+        let mut follower = Follower::for_children_with(way).expect("events");
         let mut program = Program::start("start", &["start", "touch", file, "1", "3"]);
         let [address] = program.says()[..] else { panic!("no address") };
         let mut events = Vec::new();
-        let mut is_it = |event: &Event| match &event.what {
-            What::Map(range) if range.address == address => range
+        let mut is_it = |event: &Event| match &event.kind {
+            EventKind::Map(range) if range.address == address => range
                 .file
                 .as_ref()
                 .is_some_and(|f| f.path == path)
@@ -155,11 +155,11 @@ pub fn follows_descendants(bench: &Bench) {
         program.go();
         let [tid] = program.says()[..] else { panic!("no thread") };
         for_a_while(&mut follower, &mut events);
-        let tid = if way == Way::PerfEvents { tid } else { pid.into() };
+        let tid = if way == FollowMethod::PerfEvents { tid } else { pid.into() };
         assert_eq!(touched(&events, tid, address, pages).len() as u64, pages, "{way:?}");
         let parents = |pid: u32| {
-            events.iter().find_map(|event| match event.what {
-                What::Begin { parent } if event.pid == pid && parent != pid => Some(parent),
+            events.iter().find_map(|event| match event.kind {
+                EventKind::Fork { parent } if event.pid == pid && parent != pid => Some(parent),
                 _ => None,
             })
         };

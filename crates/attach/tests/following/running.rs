@@ -1,6 +1,6 @@
 //! Processes that run already.
 
-use filemap_attach::{Error, FaultKind, Follower, Way, What, process};
+use filemap_attach::{Error, EventKind, FaultKind, FollowMethod, Follower, process};
 
 use crate::bench::Bench;
 use crate::children::{all, for_a_while, touched, until};
@@ -14,14 +14,14 @@ pub fn adds_running_process(bench: &Bench) {
         Program::start("touch", &[path.to_str().unwrap(), &threads.to_string(), &seed.to_string()]);
     let pid = program.pid();
     let [address] = program.says()[..] else { panic!("no address") };
-    let mut follower = Follower::of_processes_by(Way::PerfEvents).expect("perf events");
+    let mut follower = Follower::for_processes_with(FollowMethod::PerfEvents).expect("perf events");
     follower.add(pid).expect("it runs");
     let mut events = Vec::new();
     all(&mut follower, &mut events);
     let mapped: Vec<_> = events
         .iter()
-        .filter_map(|event| match &event.what {
-            What::Map(range) => Some(range.clone()),
+        .filter_map(|event| match &event.kind {
+            EventKind::Map(range) => Some(range.clone()),
             _ => None,
         })
         .collect();
@@ -36,7 +36,7 @@ pub fn adds_running_process(bench: &Bench) {
     }
     program.end();
     until(&mut follower, &mut events, |event| {
-        (event.what == What::End && event.tid == pid).then_some(())
+        (event.kind == EventKind::Exit && event.tid == pid).then_some(())
     });
 }
 
@@ -46,11 +46,11 @@ pub fn adds_running_process_by_page_tables(bench: &Bench) {
     let mut program = Program::start("touch", &[path.to_str().unwrap(), "2", "9"]);
     let pid = program.pid();
     let [address] = program.says()[..] else { panic!("no address") };
-    let mut follower = Follower::of_processes_by(Way::PageTables).expect("page tables");
+    let mut follower = Follower::for_processes_with(FollowMethod::PageTables).expect("page tables");
     follower.add(pid).expect("it runs");
     let mut events = Vec::new();
-    let range = until(&mut follower, &mut events, |event| match &event.what {
-        What::Map(range) if range.address == address => Some(range.clone()),
+    let range = until(&mut follower, &mut events, |event| match &event.kind {
+        EventKind::Map(range) if range.address == address => Some(range.clone()),
         _ => None,
     });
     follower.watch(pid, &range);
@@ -60,15 +60,15 @@ pub fn adds_running_process_by_page_tables(bench: &Bench) {
     for_a_while(&mut follower, &mut events);
     let mut found = touched(&events, pid.into(), address, pages);
     found.sort_by_key(|(page, _)| *page);
-    assert_eq!(found, (0..pages).map(|page| (page, FaultKind::Seen)).collect::<Vec<_>>());
+    assert_eq!(found, (0..pages).map(|page| (page, FaultKind::Scanned)).collect::<Vec<_>>());
     follower.unwatch(pid, &range);
     program.end();
-    until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
+    until(&mut follower, &mut events, |event| (event.kind == EventKind::Exit).then_some(()));
 }
 
 pub fn names_what_cannot_be_followed(_: &Bench) {
-    for way in [Way::PerfEvents, Way::PageTables] {
-        let mut follower = Follower::of_processes_by(way).expect("events");
+    for way in [FollowMethod::PerfEvents, FollowMethod::PageTables] {
+        let mut follower = Follower::for_processes_with(way).expect("events");
         let nobody = follower.add(u32::MAX / 2);
         assert!(matches!(nobody, Err(Error::Gone { .. })), "{nobody:?}");
         // SAFETY: it has no arguments.
@@ -109,8 +109,8 @@ pub fn refused(errno: u32) {
         libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
     };
     assert_eq!(done, 0);
-    let refused = Follower::of_children_by(Way::PerfEvents).expect_err("it is refused");
+    let refused = Follower::for_children_with(FollowMethod::PerfEvents).expect_err("it is refused");
     assert!(refused.to_string().starts_with("perf events: "), "{refused}");
-    assert_eq!(Follower::of_children().expect("page tables").way(), Way::PageTables);
-    assert_eq!(Follower::of_processes().expect("page tables").way(), Way::PageTables);
+    assert_eq!(Follower::for_children().expect("page tables").method(), FollowMethod::PageTables);
+    assert_eq!(Follower::for_processes().expect("page tables").method(), FollowMethod::PageTables);
 }

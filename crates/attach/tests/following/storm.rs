@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Event, FaultKind, Follower, Way, What};
+use filemap_attach::{Event, EventKind, FaultKind, FollowMethod, Follower};
 
 use crate::bench::Bench;
 use crate::program::Program;
@@ -25,13 +25,13 @@ struct Storm {
 
 /// Reads at most this often while a program faults.
 fn storm(period: Duration) -> Storm {
-    let mut follower = Follower::of_children_by(Way::PerfEvents).expect("perf events");
+    let mut follower = Follower::for_children_with(FollowMethod::PerfEvents).expect("perf events");
     let mut program = Program::start("rounds", &["4096", "2", "200"]);
     program.go();
     let (mut told, mut lost, mut other) = (0, 0, 0);
-    let mut take = |event: Event| match event.what {
-        What::Fault { kind: FaultKind::Minor, .. } => told += 1,
-        What::Lost { records } => lost += records,
+    let mut take = |event: Event| match event.kind {
+        EventKind::Fault { kind: FaultKind::Minor, .. } => told += 1,
+        EventKind::Lost { records } => lost += records,
         _ => other += 1,
     };
     let said = std::thread::spawn(move || (program.says(), program));
@@ -39,11 +39,11 @@ fn storm(period: Duration) -> Storm {
     while !said.is_finished() {
         std::thread::sleep(period);
         follower.wait(Duration::from_millis(10)).expect("events");
-        follower.read(&mut take).expect("events");
+        follower.read_events(&mut take).expect("events");
     }
     let (numbers, program) = said.join().expect("a thread");
     while follower.wait(Duration::from_millis(50)).expect("events") {
-        follower.read(&mut take).expect("events");
+        follower.read_events(&mut take).expect("events");
     }
     let cpu_ns = cpu_ns() - used;
     let [faults, took_us] = numbers[..] else { panic!("no numbers") };
@@ -70,10 +70,10 @@ pub fn reports_or_counts_every_fault(_: &Bench) {
 pub fn reports_single_faults_soon(bench: &Bench) {
     let pages = 20_000;
     let path = bench.cold_file("single", pages);
-    let mut follower = Follower::of_children_by(Way::PerfEvents).expect("perf events");
+    let mut follower = Follower::for_children_with(FollowMethod::PerfEvents).expect("perf events");
     let mut program = Program::start("touch", &[path.to_str().unwrap(), "1", "3"]);
     program.says();
-    follower.read(&mut |_| {}).expect("events");
+    follower.read_events(&mut |_| {}).expect("events");
     program.go();
     let said = std::thread::spawn(move || (program.says(), program));
     let (mut told, mut late_ns, mut reads) = (0_u64, 0, 0_u64);
@@ -81,13 +81,12 @@ pub fn reports_single_faults_soon(bench: &Bench) {
     while !said.is_finished() {
         follower.wait(Duration::from_millis(10)).expect("events");
         reads += 1;
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let now_ns = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
+        let now_ns = filemap_attach::now_ns();
         let mut take = |event: Event| {
             told += 1;
             late_ns += now_ns.saturating_sub(event.at_ns);
         };
-        follower.read(&mut take).expect("events");
+        follower.read_events(&mut take).expect("events");
     }
     let used = cpu_ns() - used;
     println!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Advice, Refusal, advise_any, madvise};
+use filemap_attach::{MemoryAdvice, Refusal, advise_any, madvise};
 
 use crate::process::{Bench, Victim, field, range_of, tids};
 
@@ -25,7 +25,7 @@ impl Attempts {
     fn round(&mut self, victim: &Victim) {
         for tid in victim.tids() {
             let random = self.stopped_ns.len().is_multiple_of(2);
-            let advice = if random { Advice::Random } else { Advice::Normal };
+            let advice = if random { MemoryAdvice::Random } else { MemoryAdvice::Normal };
             match madvise(victim.pid, tid, &victim.range, advice) {
                 Ok(advised) => self.stopped_ns.push(advised.stopped_ns),
                 Err(refusal) => {
@@ -71,9 +71,9 @@ fn attack(bench: &Bench, name: &str, least: usize) {
 pub fn advice_takes_effect_and_is_taken_back(bench: &Bench) {
     let victim = bench.start("registers");
     for _ in 0..20 {
-        advise_any(victim.pid, victim.pid, &victim.range, Advice::Random).expect("advice");
+        advise_any(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random).expect("advice");
         assert!(victim.is_random());
-        advise_any(victim.pid, victim.pid, &victim.range, Advice::Normal).expect("advice");
+        advise_any(victim.pid, victim.pid, &victim.range, MemoryAdvice::Normal).expect("advice");
         assert!(!victim.is_random());
         let vdso = vdso_of(victim.pid);
         assert_eq!(vdso, vdso_of(std::process::id()), "the vDSO is as it was");
@@ -115,7 +115,7 @@ pub fn threads_begin_and_end(bench: &Bench) {
     attack(bench, "threads", 20);
     let victim = bench.start("threads");
     for _ in 0..500 {
-        let refused = advise_any(victim.pid, victim.pid, &victim.range, Advice::Random).err();
+        let refused = advise_any(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random).err();
         let is_gone = matches!(refused, Some(Refusal::Gone { .. }));
         assert!(!is_gone, "a thread that ended is not the process: {refused:?}");
     }
@@ -130,7 +130,7 @@ pub fn leaves_thread_in_system_call(bench: &Bench) {
     let victim = bench.start("blocked");
     sleep(Duration::from_millis(50));
     for _ in 0..100 {
-        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        let refused = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
         assert_eq!(refused, Err(Refusal::InSystemCall { tid: victim.pid }));
     }
     victim.end();
@@ -164,7 +164,7 @@ pub fn stopped_process_stays_stopped(bench: &Bench) {
     victim.signal(libc::SIGSTOP);
     sleep(Duration::from_millis(50));
     for _ in 0..50 {
-        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        let refused = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
         assert_eq!(refused, Err(Refusal::Stopped { tid: victim.pid }));
         let state = field(victim.pid, victim.pid, "State").expect("a state");
         assert!(state.starts_with('T'), "{state}");
@@ -185,13 +185,13 @@ pub fn refuses_another_mapping(bench: &Bench) {
     others[4].address -= 1 << 30;
     others[5].file.as_mut().expect("a file").id.inode += 1;
     for other in others {
-        let refused = madvise(victim.pid, victim.pid, &other, Advice::Random);
+        let refused = madvise(victim.pid, victim.pid, &other, MemoryAdvice::Random);
         assert_eq!(refused, Err(Refusal::Changed { address: other.address }));
     }
     assert!(!victim.is_random());
     let mut half = meant;
     half.length_bytes /= 2;
-    madvise(victim.pid, victim.pid, &half, Advice::Random).expect("advice for a half");
+    madvise(victim.pid, victim.pid, &half, MemoryAdvice::Random).expect("advice for a half");
     assert!(victim.is_random());
     victim.end();
 }
@@ -202,7 +202,7 @@ pub fn leaves_traced_thread(bench: &Bench) {
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, victim.pid as i32, 0_usize, 0_usize) };
     assert_eq!(seized, 0);
     for _ in 0..100 {
-        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        let refused = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
         assert_eq!(refused, Err(Refusal::Traced { tid: victim.pid }));
     }
     // SAFETY: as above; the thread stops before it is let go.
@@ -217,12 +217,12 @@ pub fn leaves_traced_thread(bench: &Bench) {
 pub fn consults_seccomp_filter(bench: &Bench) {
     let victim = bench.start("filtered");
     sleep(Duration::from_millis(20));
-    let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+    let refused = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
     assert!(matches!(refused, Err(Refusal::Filtered { .. })), "{refused:?}");
     victim.end();
     let victim = bench.start("allowed");
     sleep(Duration::from_millis(20));
-    let advised = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+    let advised = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
     if rustix::process::geteuid().is_root() {
         advised.expect("advice that the filter allows");
     } else {
@@ -236,7 +236,7 @@ pub fn measure(pid: u32, file: &str, count: usize) -> ! {
     let range = range_of(pid, file);
     let (mut stopped, mut refused) = (Vec::new(), BTreeMap::<String, usize>::new());
     for attempt in 0..count {
-        let advice = if attempt % 2 == 0 { Advice::Random } else { Advice::Normal };
+        let advice = if attempt % 2 == 0 { MemoryAdvice::Random } else { MemoryAdvice::Normal };
         let tids = tids(pid);
         match advise_any(pid, tids[attempt % tids.len()], &range, advice) {
             Ok(advised) => stopped.push(advised.stopped_ns),

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Advice, advise_any, madvise};
+use filemap_attach::{MemoryAdvice, advise_any, madvise};
 
 use crate::calm::vdso_of;
 use crate::process::{Bench, Victim, field, range_of, tids};
@@ -19,8 +19,8 @@ pub fn inject_for_ever(pid: u32, file: &str) -> ! {
     let range = range_of(pid, file);
     loop {
         for tid in tids(pid) {
-            let _ = madvise(pid, tid, &range, Advice::Random);
-            let _ = madvise(pid, tid, &range, Advice::Normal);
+            let _ = madvise(pid, tid, &range, MemoryAdvice::Random);
+            let _ = madvise(pid, tid, &range, MemoryAdvice::Normal);
         }
     }
 }
@@ -113,7 +113,7 @@ fn kill_one(bench: &Bench, victim: &Victim, kill: usize) -> (bool, bool) {
 fn succeed(victim: &Victim) {
     let begin = Instant::now();
     loop {
-        match advise_any(victim.pid, victim.pid, &victim.range, Advice::Random) {
+        match advise_any(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random) {
             Ok(_) => return,
             Err(refusal) => {
                 assert!(begin.elapsed() < Duration::from_secs(10), "{refusal}");

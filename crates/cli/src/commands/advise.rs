@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io::Read;
 
 use filemap_attach::program::{self, Program, parent};
-use filemap_govern::Advising;
+use filemap_govern::AdviceEnforcer;
 use filemap_job::program::{Job, NamedFile};
 use filemap_job::{JobSpec, Record, Written};
 use filemap_model::Model;
 use filemap_recording::may_write;
 use filemap_study::Footer;
-use filemap_study::advise::check::{Check, RUNS, shown};
+use filemap_study::advise::check::{Check, DEFAULT_RUNS, shell_line};
 use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
 
 use crate::Outcome;
@@ -71,7 +71,7 @@ fn advised(
     let Planned { job: program, profile, warnings, .. } = Planned::of(given)?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
-    let shown = Some(shown(&words)).filter(|shown| !shown.is_empty());
+    let shown = Some(shell_line(&words)).filter(|shown| !shown.is_empty());
     let bench = Bench { program: &program, profile, contents: &contents, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = warnings;
@@ -83,7 +83,7 @@ fn advised(
     command.extend(args.change_settings.then_some(" --change-settings"));
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&given.flags));
-        let how = (args.runs.unwrap_or(RUNS), args.change_settings);
+        let how = (args.runs.unwrap_or(DEFAULT_RUNS), args.change_settings);
         let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);
     }
@@ -102,7 +102,7 @@ fn advised(
 /// A recording that does not name it; a program that may write to its files, or that cannot be
 /// advised.
 fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
-    parent::wait_for_children();
+    parent::reset_sigchld();
     interrupt::exit_on_signals();
     crate::undo_what_was_left();
     if words.is_empty() {
@@ -112,7 +112,7 @@ fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
         )));
     }
     let program = program::find(words)?;
-    if let Some(gain) = program::gain(&program.path).filter(|_| !geteuid().is_root()) {
+    if let Some(gain) = program::privilege_gain(&program.path).filter(|_| !geteuid().is_root()) {
         return Err(Error::CannotRun(format!(
             "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
             program.path.display()
@@ -124,7 +124,7 @@ fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
              out --check, or record a run that only reads"
         )));
     }
-    Advising::check()?;
+    AdviceEnforcer::check()?;
     Ok(program)
 }
 

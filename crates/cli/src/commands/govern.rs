@@ -7,21 +7,23 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
-use filemap_attach::Way;
-use filemap_govern::{Costs, Governing, Left, Settings, Target, run_directory};
+use filemap_attach::FollowMethod;
+use filemap_govern::{
+    Costs, GovernSettings, GovernTarget, GovernorSession, UnrestoredMapping, run_directory,
+};
 use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::page_size;
 use filemap_report::Format;
 use filemap_study::Footer;
-use filemap_study::govern::{self as study, Process, Run};
+use filemap_study::govern::{self as study, GovernRecord, ProcessRecord};
 use rustix::process::geteuid;
 
 use crate::args::GovernArgs;
 use crate::ended;
 use crate::error::Error;
-use crate::govern::parent::{self, Waited};
+use crate::govern::parent::{self, BlockedSignals};
 use crate::govern::{self, Program};
 use crate::output::{Inputs, Output, check_files};
 use crate::{Outcome, say};
@@ -61,32 +63,33 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let inputs = inputs(args, &program);
     let output = Output::open_files(&args.files, &inputs)?;
     // From here on no signal ends this process and leaves what it has changed.
-    let waited = Waited::block();
+    let waited = BlockedSignals::block();
     let begun = begin_for(args, &program);
     let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
         say(format!("'{}' runs ungoverned: {reason}", program.path.display()));
     }
-    let governing = begun.ok();
-    if governing.is_none() && output.is_none() && !args.observe {
+    let session = begun.ok();
+    if session.is_none() && output.is_none() && !args.observe {
         drop(waited);
         return Err(govern::exec(&program).into());
     }
     let ended = parent::run(&program, &waited, || ());
-    let way = governing.as_ref().map_or(Way::PerfEvents, Governing::way);
-    let outcome = governing.map(Governing::end);
+    let way = session.as_ref().map_or(FollowMethod::PerfEvents, GovernorSession::method);
+    let outcome = session.map(GovernorSession::finish);
     let ended = ended?;
     let (statistics, left) =
-        outcome.map_or_else(Default::default, |outcome| (outcome.statistics, outcome.left));
+        outcome.map_or_else(Default::default, |outcome| (outcome.statistics, outcome.unrestored));
     tell_left(&left);
     drop(waited);
-    let processes = study::processes(&statistics, way);
+    let processes = study::process_records(&statistics, way);
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     if !args.observe && output.is_none() {
         return Ok(ended::outcome(ended, Ok(())));
     }
     let ungoverned = ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes)));
-    let mut run = Run::of(processes, statistics.lost_records, footer(SCOPE, command(args)));
+    let mut run =
+        GovernRecord::new(processes, statistics.lost_records, footer(SCOPE, command(args)));
     (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
     let run = run.with_end(in_words(&args.program), ended);
     let report = run.report();
@@ -100,37 +103,40 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
 }
 
 /// Begins to govern what this thread starts, or says why it cannot.
-fn begin_for(args: &GovernArgs, program: &Program) -> Result<Governing, String> {
-    if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
+fn begin_for(args: &GovernArgs, program: &Program) -> Result<GovernorSession, String> {
+    if let Some(gain) = govern::privilege_gain(&program.path).filter(|_| !geteuid().is_root()) {
         return Err(format!("it {gain}"));
     }
-    begin(&Target::Children, args).map_err(|error| error.to_string())
+    begin(&GovernTarget::Children, args).map_err(|error| error.to_string())
 }
 
 /// Begins to govern `target`.
-fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern::Error> {
+fn begin(
+    target: &GovernTarget,
+    args: &GovernArgs,
+) -> Result<GovernorSession, filemap_govern::Error> {
     let directory = run_directory::run_directory();
-    directory.iter().for_each(|directory| filemap_govern::sweep(directory));
+    directory.iter().for_each(|directory| filemap_govern::remove_stale_directories(directory));
     if directory.is_none() && !args.observe {
         say("there is no directory of this user's own in which to note what is advised: if \
              filemap is killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
     }
-    let governing = Governing::begin(target, settings(args), directory, |line| say(line))?;
-    if governing.way() == Way::PageTables {
+    let session = GovernorSession::start(target, settings(args), directory, |line| say(line))?;
+    if session.method() == FollowMethod::PageTables {
         say("perf events are refused, so page tables are looked at instead: streams are read \
              ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
     }
-    Ok(governing)
+    Ok(session)
 }
 
-fn settings(args: &GovernArgs) -> Settings {
-    let usual = Settings::default();
-    Settings {
+fn settings(args: &GovernArgs) -> GovernSettings {
+    let usual = GovernSettings::default();
+    GovernSettings {
         min_bytes: args.min_size.unwrap_or(usual.min_bytes),
-        largest_window_bytes: args.largest_window.unwrap_or(usual.largest_window_bytes),
+        max_window_bytes: args.largest_window.unwrap_or(usual.max_window_bytes),
         include: args.include.clone(),
         exclude: args.exclude.clone(),
-        only_observes: args.observe,
+        observe_only: args.observe,
         costs: costs().unwrap_or(usual.costs),
     }
 }
@@ -148,7 +154,7 @@ fn costs() -> Option<Costs> {
 }
 
 /// Says of which mappings the advice could not be restored.
-fn tell_left(left: &[Left]) {
+fn tell_left(left: &[UnrestoredMapping]) {
     let Some(first) = left.first() else { return };
     let mut pids: Vec<u32> = left.iter().map(|own| own.pid).collect();
     pids.sort_unstable();
@@ -173,7 +179,7 @@ fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
 }
 
 /// The files that `processes` have read by mappings.
-fn mapped(processes: &[Process]) -> Inputs {
+fn mapped(processes: &[ProcessRecord]) -> Inputs {
     let mappings = processes.iter().flat_map(|process| &process.mappings);
     mapped_files(mappings.filter_map(|mapping| mapping.own.path.as_deref()))
 }
@@ -186,11 +192,11 @@ fn mapped_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Inputs {
 }
 
 /// Why nothing was governed, where `processes` are all that could have been.
-fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
+fn why_nothing(args: &GovernArgs, processes: &[ProcessRecord]) -> String {
     if let Some(reason) = processes.iter().find_map(|process| process.reason.clone()) {
         return reason;
     }
-    let size = format_size(args.min_size.unwrap_or(Settings::default().min_bytes));
+    let size = format_size(args.min_size.unwrap_or(GovernSettings::default().min_bytes));
     let all = args.include.is_empty() && args.exclude.is_empty();
     let left_out = if all { "" } else { " that --include and --exclude leave" };
     format!(

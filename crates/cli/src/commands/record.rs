@@ -5,7 +5,7 @@ mod made;
 use std::io::{BufReader, Write};
 
 use filemap_job::format_size;
-use filemap_recording::import::{self, Imported, Kind};
+use filemap_recording::import::{self, ImportStats, TraceFormat};
 
 use crate::args::RecordArgs;
 use crate::error::Error;
@@ -73,8 +73,8 @@ fn show(path: &str) -> Result<Outcome, Error> {
 /// Makes a recording of the trace at `path`, which a tool of `kind` wrote.
 fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
-    let known = Kind::ALL.map(Kind::name).join(", ");
-    let found = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    let known = TraceFormat::ALL.map(TraceFormat::name).join(", ");
+    let found = TraceFormat::ALL.into_iter().find(|known| known.name() == kind);
     let kind = found
         .ok_or_else(|| Error::Usage(format!("--import: unknown kind '{kind}'; known: {known}")))?;
     let (trace, _) = input::regular("trace", path)?;
@@ -106,8 +106,8 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
 }
 
 /// Says what came of a trace.
-fn told(to: &mut impl Write, imported: &Imported, name: &str) -> Result<Outcome, Error> {
-    let Imported { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
+fn told(to: &mut impl Write, imported: &ImportStats, name: &str) -> Result<Outcome, Error> {
+    let ImportStats { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
     let mut text = format!(
         "{name}: {faults} faults on files, of {lines} lines\n\
          Left out: {other_faults} faults on other memory, {without_address} without an address, \

@@ -69,7 +69,7 @@ impl Target {
     /// When this program was started without one.
     pub fn stdout() -> Result<Self, Error> {
         let path = "stdout".to_string();
-        if !inherited::has(libc::STDOUT_FILENO) {
+        if !inherited::was_open(libc::STDOUT_FILENO) {
             return Err(Error::Write { path, reason: "it is closed".to_string() });
         }
         Ok(Target { path, sink: Sink::Stdout(io::stdout()) })

@@ -1,6 +1,6 @@
 //! What would help a program that was recorded.
 
-use filemap_recording::{Event, Header, Mode, What, Writer};
+use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
 
 use crate::schema::{check, check_closed};
@@ -12,16 +12,21 @@ const PAGES: u64 = 65536;
 /// A recording of a program that maps a file of [`PAGES`] and touches `pages` of it. The file is
 /// not there.
 fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
-    let mut header = Header::new(Mode::FirstTouches);
+    let mut header = Header::new(RecordingMode::FirstTouches);
     header.command = vec!["./lookups".into(), "data file".into()];
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
     let bytes = PAGES * 4096;
     let begin = [
-        What::Process { pid: 7, parent: None, program: "/bin/lookups".into() },
-        What::Thread { process: 0, tid: 7 },
-        What::File { path: "/nowhere/data.mdb".into(), size_bytes: bytes, device: 1, inode: 2 },
-        What::Open { file: 0 },
-        What::Map {
+        EventKind::Process { pid: 7, parent: None, program: "/bin/lookups".into() },
+        EventKind::Thread { process: 0, tid: 7 },
+        EventKind::File {
+            path: "/nowhere/data.mdb".into(),
+            size_bytes: bytes,
+            device: 1,
+            inode: 2,
+        },
+        EventKind::Open { file: 0 },
+        EventKind::Map {
             open: 0,
             address: 1 << 30,
             length_bytes: bytes,
@@ -31,9 +36,9 @@ fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
             callers: Vec::new(),
         },
     ];
-    let touches = pages.map(|page| What::Touch { mapping: 0, page, is_write: false });
-    for what in begin.into_iter().chain(touches) {
-        writer.write(&Event { thread: 0, wait_ns: 0, what }).unwrap();
+    let touches = pages.map(|page| EventKind::Touch { mapping: 0, page, is_write: false });
+    for kind in begin.into_iter().chain(touches) {
+        writer.write(&Event { thread: 0, wait_ns: 0, kind }).unwrap();
     }
     writer.finish().unwrap().0
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use filemap_recording::{Event, Header, Mode, What, Writer};
+use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
 
 use crate::governed::{Place, sleeping};
@@ -111,18 +111,18 @@ fn a_program_that_changes_its_file_is_run_once() {
 }
 
 /// A recording of a program with a shared mapping of a file, with this command.
-fn recording(command: &[&str], path: &Path, protection: u32, more: Option<What>) -> Vec<u8> {
-    let mut header = Header::new(Mode::FirstTouches);
+fn recording(command: &[&str], path: &Path, protection: u32, more: Option<EventKind>) -> Vec<u8> {
+    let mut header = Header::new(RecordingMode::FirstTouches);
     header.command = command.iter().map(Into::into).collect();
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
     let size_bytes = 4096 * 4096;
-    let touch = |page| What::Touch { mapping: 0, page, is_write: false };
+    let touch = |page| EventKind::Touch { mapping: 0, page, is_write: false };
     let all = [
-        What::Process { pid: 7, parent: None, program: "/bin/x".into() },
-        What::Thread { process: 0, tid: 7 },
-        What::File { path: path.into(), size_bytes, device: 1, inode: 2 },
-        What::Open { file: 0 },
-        What::Map {
+        EventKind::Process { pid: 7, parent: None, program: "/bin/x".into() },
+        EventKind::Thread { process: 0, tid: 7 },
+        EventKind::File { path: path.into(), size_bytes, device: 1, inode: 2 },
+        EventKind::Open { file: 0 },
+        EventKind::Map {
             open: 0,
             address: 1 << 30,
             length_bytes: size_bytes,
@@ -134,8 +134,8 @@ fn recording(command: &[&str], path: &Path, protection: u32, more: Option<What>)
         touch(1),
         touch(3000),
     ];
-    for what in all.into_iter().chain(more) {
-        writer.write(&Event { thread: 0, wait_ns: 0, what }).unwrap();
+    for kind in all.into_iter().chain(more) {
+        writer.write(&Event { thread: 0, wait_ns: 0, kind }).unwrap();
     }
     writer.finish().unwrap().0
 }
@@ -146,12 +146,12 @@ fn what_cannot_be_checked_is_told_in_one_line() {
     let nowhere = Path::new("/nowhere/data");
     let ran = place.scratch.path("ran");
     let touch: &[&str] = &["touch", &ran];
-    let protect = What::Protect {
+    let protect = EventKind::Protect {
         mapping: 0,
         pages: filemap_recording::Pages { first: 0, pages: 1 },
         protection: 3,
     };
-    let write = What::Touch { mapping: 0, page: 5, is_write: true };
+    let write = EventKind::Touch { mapping: 0, page: 5, is_write: true };
     for (bytes, code, words) in [
         (recording(&[], nowhere, 1, None), 2, "does not say which program"),
         (recording(&["no-such-program"], nowhere, 1, None), 127, "no-such-program"),

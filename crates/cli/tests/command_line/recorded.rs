@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use filemap_kernel::{cold, residency};
-use filemap_recording::{Event, Reader, What};
+use filemap_recording::{Event, EventKind, Reader};
 use serde_json::Value;
 
 use crate::governed::Place;
@@ -70,11 +70,11 @@ fn touches(events: &[Event], path: &str) -> Vec<u64> {
     let (mut files, mut of_opens, mut of_mappings) = (Vec::new(), Vec::new(), Vec::new());
     let mut pages = Vec::new();
     for event in events {
-        match &event.what {
-            What::File { path: of, .. } => files.push(of == Path::new(path)),
-            What::Open { file } => of_opens.push(files[*file as usize]),
-            What::Map { open, .. } => of_mappings.push(of_opens[*open as usize]),
-            What::Touch { mapping, page, .. } if of_mappings[*mapping as usize] => {
+        match &event.kind {
+            EventKind::File { path: of, .. } => files.push(of == Path::new(path)),
+            EventKind::Open { file } => of_opens.push(files[*file as usize]),
+            EventKind::Map { open, .. } => of_mappings.push(of_opens[*open as usize]),
+            EventKind::Touch { mapping, page, .. } if of_mappings[*mapping as usize] => {
                 pages.push(*page);
             }
             _ => {}
@@ -111,7 +111,7 @@ fn a_recording_has_each_first_touch_in_order() {
     let [program, data] = place.lookups();
     let Some(events) = recorded(&place, "r", &[&program, &data, "3000"]) else { return };
     assert_eq!(touches(&events, &data), first_touches(3000));
-    assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
+    assert!(!events.iter().any(|event| matches!(event.kind, EventKind::Lost { .. })));
 }
 
 /// Each touch of a page is recorded that is not among the 128 pages before it.
@@ -205,31 +205,31 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
 /// A short form of an event, without what differs from run to run.
 pub fn shown(event: &Event) -> Option<String> {
     let thread = event.thread;
-    Some(match &event.what {
-        What::Process { parent, .. } => format!("process of {parent:?}"),
-        What::Thread { process, .. } => format!("thread of {process}"),
-        What::File { size_bytes, .. } => format!("file {}", size_bytes / 4096),
-        What::Open { file } => format!("open {file}"),
-        What::Map { open, length_bytes, offset_bytes, protection, .. } => format!(
+    Some(match &event.kind {
+        EventKind::Process { parent, .. } => format!("process of {parent:?}"),
+        EventKind::Thread { process, .. } => format!("thread of {process}"),
+        EventKind::File { size_bytes, .. } => format!("file {}", size_bytes / 4096),
+        EventKind::Open { file } => format!("open {file}"),
+        EventKind::Map { open, length_bytes, offset_bytes, protection, .. } => format!(
             "{thread} map {open} {}+{} {protection}",
             offset_bytes / 4096,
             length_bytes / 4096
         ),
-        What::Unmap { mapping, part } => {
+        EventKind::Unmap { mapping, part } => {
             format!("{thread} unmap {mapping} {:?}", part.map(|part| (part.first, part.pages)))
         }
-        What::Madvise { mapping, pages, advice } => {
+        EventKind::Madvise { mapping, pages, advice } => {
             format!("{thread} madvise {mapping} {}+{} {advice}", pages.first, pages.pages)
         }
-        What::Fadvise { open, offset_bytes, length_bytes, advice } => {
+        EventKind::Fadvise { open, offset_bytes, length_bytes, advice } => {
             format!("{thread} fadvise {open} {offset_bytes}+{} {advice}", length_bytes / 4096)
         }
-        What::Read { open, offset_bytes, length_bytes } => {
+        EventKind::Read { open, offset_bytes, length_bytes } => {
             format!("{thread} read {open} {}+{}", offset_bytes / 4096, length_bytes / 4096)
         }
-        What::Touch { mapping, page, .. } => format!("{thread} touch {mapping} {page}"),
-        What::Truncate { file, size_bytes } => format!("file {file} is {}", size_bytes / 4096),
-        What::Exit { process } => format!("exit of {process}"),
+        EventKind::Touch { mapping, page, .. } => format!("{thread} touch {mapping} {page}"),
+        EventKind::Truncate { file, size_bytes } => format!("file {file} is {}", size_bytes / 4096),
+        EventKind::Exit { process } => format!("exit of {process}"),
         _ => return None,
     })
 }
@@ -300,7 +300,7 @@ fn what_was_done_for_a_recording_is_not_in_it() {
         if !is_recorded(&output) {
             return;
         }
-        let is_advice = |event: &&Event| matches!(event.what, What::Madvise { .. });
+        let is_advice = |event: &&Event| matches!(event.kind, EventKind::Madvise { .. });
         let advised = events(&path).iter().filter(is_advice).count();
         assert_eq!(advised, 0, "{}", stderr(&output));
     }
@@ -546,8 +546,8 @@ fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
     }
     let events = events(&path);
     let file = |name: &str| {
-        events.iter().any(|event| match &event.what {
-            What::File { path, .. } => path.to_string_lossy().ends_with(name),
+        events.iter().any(|event| match &event.kind {
+            EventKind::File { path, .. } => path.to_string_lossy().ends_with(name),
             _ => false,
         })
     };

@@ -2,28 +2,28 @@
 
 use std::fs;
 
-use filemap_recording::{Event, Header, Mode, What, Writer};
+use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
 
 use crate::schema::check;
 use crate::{Scratch, filemap, json, stderr, stdout};
 
 /// Two threads of which one touches pages and the other one reads, in a file of 64 MiB.
-fn recording(mode: Mode, path: &str, end: bool) -> Vec<u8> {
+fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(mode)).unwrap();
-    let mut write = |thread, wait_ns, what| {
-        writer.write(&Event { thread, wait_ns, what }).unwrap();
+    let mut write = |thread, wait_ns, kind| {
+        writer.write(&Event { thread, wait_ns, kind }).unwrap();
     };
-    write(0, 0, What::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() });
-    write(0, 0, What::Thread { process: 0, tid: 7 });
-    write(0, 0, What::Thread { process: 0, tid: 8 });
-    write(0, 0, What::File { path: path.into(), size_bytes: 64 << 20, device: 1, inode: 1 });
-    write(0, 0, What::Open { file: 0 });
-    write(0, 0, What::Open { file: 0 });
+    write(0, 0, EventKind::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() });
+    write(0, 0, EventKind::Thread { process: 0, tid: 7 });
+    write(0, 0, EventKind::Thread { process: 0, tid: 8 });
+    write(0, 0, EventKind::File { path: path.into(), size_bytes: 64 << 20, device: 1, inode: 1 });
+    write(0, 0, EventKind::Open { file: 0 });
+    write(0, 0, EventKind::Open { file: 0 });
     write(
         0,
         0,
-        What::Map {
+        EventKind::Map {
             open: 0,
             address: 1 << 40,
             length_bytes: 64 << 20,
@@ -35,9 +35,9 @@ fn recording(mode: Mode, path: &str, end: bool) -> Vec<u8> {
     );
     for number in 0..500u64 {
         let page = number * 7919 % 16384;
-        write(0, 900, What::Touch { mapping: 0, page, is_write: false });
+        write(0, 900, EventKind::Touch { mapping: 0, page, is_write: false });
         let offset_bytes = number * 131_072 % (64 << 20);
-        write(1, 100, What::Read { open: 1, offset_bytes, length_bytes: 4096 });
+        write(1, 100, EventKind::Read { open: 1, offset_bytes, length_bytes: 4096 });
     }
     if end {
         return writer.finish().unwrap().0;
@@ -56,7 +56,7 @@ fn happened(record: &Value) -> (Value, Value) {
 #[test]
 fn a_recording_runs_as_the_job_file_that_it_is_shown_as() {
     let scratch = Scratch::new("recording_runs");
-    let taken = scratch.file("r", recording(Mode::Changes, "/nowhere/data.bin", true));
+    let taken = scratch.file("r", recording(RecordingMode::Changes, "/nowhere/data.bin", true));
     let shown = stdout(&format!("record --show {taken}"));
     let comments: Vec<&str> = shown.lines().take_while(|line| line.starts_with('#')).collect();
     assert!(comments.iter().any(|line| line.contains("'/nowhere/data.bin'")), "{comments:?}");
@@ -95,7 +95,7 @@ fn an_existing_file_is_named_by_its_path() {
     let scratch = Scratch::new("recording_existing");
     let data = scratch.path("data.bin");
     fs::File::create(&data).unwrap().set_len(64 << 20).unwrap();
-    let taken = scratch.file("r", recording(Mode::FirstTouches, &data, true));
+    let taken = scratch.file("r", recording(RecordingMode::FirstTouches, &data, true));
     let shown = stdout(&format!("record --show {taken}"));
     // Where the target directory lies in memory, files are none that a kernel could run.
     if crate::has_disk() {
@@ -113,14 +113,14 @@ fn an_existing_file_is_named_by_its_path() {
 #[test]
 fn damaged_and_foreign_recordings_are_told_in_one_line() {
     let scratch = Scratch::new("recording_damaged");
-    let whole = recording(Mode::Changes, "/nowhere/data.bin", true);
+    let whole = recording(RecordingMode::Changes, "/nowhere/data.bin", true);
     let mut changed = whole.clone();
     let middle = whole.len() / 2;
     changed[middle] ^= 1;
     let changed = scratch.file("changed", &changed);
     let header = scratch.file("header", &whole[..30]);
     let foreign = scratch.file("foreign", "[[file]]\n");
-    let cut = scratch.file("cut", recording(Mode::Changes, "/nowhere/data.bin", false));
+    let cut = scratch.file("cut", recording(RecordingMode::Changes, "/nowhere/data.bin", false));
     for (args, words) in [
         (format!("run {changed}"), "is damaged; copy the file again, or record again"),
         (format!("compare {changed} --variants p1"), "is damaged"),

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use filemap_attach::process::Readahead;
-use filemap_attach::{Advice, MappedRange};
+use filemap_attach::process::ReadaheadMode;
+use filemap_attach::{MappedRange, MemoryAdvice};
 
 /// A part of a file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Extent {
+pub struct FileExtent {
     pub offset_bytes: u64,
     pub length_bytes: u64,
 }
@@ -16,28 +16,29 @@ pub struct Extent {
 /// Advice for the mappings of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Rule {
-    pub advice: Advice,
+pub struct AdviceRule {
+    pub advice: MemoryAdvice,
     /// The mappings that it is about: those that are made of exactly this part; of all where there
     /// is none.
-    pub mapping: Option<Extent>,
+    pub mapping: Option<FileExtent>,
     /// The part of the file that is advised; `None` is all of each mapping.
-    pub part: Option<Extent>,
+    pub part: Option<FileExtent>,
     /// The path of the file, as the kernel has it: absolute, without symbolic links.
     pub path: PathBuf,
     /// The program advises these mappings itself, which is not to stand.
-    pub is_over_own: bool,
+    pub overrides_program: bool,
 }
 
-impl Rule {
+impl AdviceRule {
     /// What of a mapping is advised, if it is about that.
-    pub fn of_mapping(&self, range: &MappedRange) -> Option<MappedRange> {
+    pub fn advised_part(&self, range: &MappedRange) -> Option<MappedRange> {
         let file = range.file.as_ref().filter(|file| file.path == self.path)?;
-        let whole = Extent { offset_bytes: range.offset_bytes, length_bytes: range.length_bytes };
+        let whole =
+            FileExtent { offset_bytes: range.offset_bytes, length_bytes: range.length_bytes };
         if self.mapping.is_some_and(|own| own != whole) {
             return None;
         }
-        let Extent { offset_bytes, length_bytes } = self.part.unwrap_or(whole);
+        let FileExtent { offset_bytes, length_bytes } = self.part.unwrap_or(whole);
         let first = offset_bytes.max(whole.offset_bytes);
         let end = offset_bytes.saturating_add(length_bytes);
         let end = end.min(whole.offset_bytes.saturating_add(whole.length_bytes));
@@ -51,12 +52,12 @@ impl Rule {
     }
 
     /// How a mapping is read that keeps this advice, if it is such advice.
-    pub fn kept(&self) -> Option<Readahead> {
+    pub fn readahead_mode(&self) -> Option<ReadaheadMode> {
         match self.advice {
-            Advice::Normal => Some(Readahead::Normal),
-            Advice::Random => Some(Readahead::Random),
-            Advice::Sequential => Some(Readahead::Sequential),
-            Advice::WillNeed | Advice::PopulateRead | Advice::PageOut => None,
+            MemoryAdvice::Normal => Some(ReadaheadMode::Normal),
+            MemoryAdvice::Random => Some(ReadaheadMode::Random),
+            MemoryAdvice::Sequential => Some(ReadaheadMode::Sequential),
+            MemoryAdvice::WillNeed | MemoryAdvice::PopulateRead | MemoryAdvice::PageOut => None,
         }
     }
 }
@@ -79,12 +80,18 @@ mod tests {
             is_shared: true,
         };
         let rule = |mapping: Option<(u64, u64)>, part: Option<(u64, u64)>, path: &str| {
-            let extent = |(offset_bytes, length_bytes)| Extent { offset_bytes, length_bytes };
+            let extent = |(offset_bytes, length_bytes)| FileExtent { offset_bytes, length_bytes };
             let (mapping, part) = (mapping.map(extent), part.map(extent));
-            Rule { advice: Advice::Random, mapping, part, path: path.into(), is_over_own: false }
+            AdviceRule {
+                advice: MemoryAdvice::Random,
+                mapping,
+                part,
+                path: path.into(),
+                overrides_program: false,
+            }
         };
-        let advised = |rule: Rule| {
-            let found = rule.of_mapping(&range)?;
+        let advised = |rule: AdviceRule| {
+            let found = rule.advised_part(&range)?;
             assert_eq!(found.address - found.offset_bytes, 0x10000 - 0x4000);
             Some((found.address, found.length_bytes))
         };

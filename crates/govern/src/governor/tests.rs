@@ -7,65 +7,70 @@ use crate::range::tests::mapped;
 const MIB: u64 = 1 << 20;
 
 /// A governor whose requests are looked at and carried out by hand.
-struct Bench {
+struct GovernorHarness {
     governor: Governor,
     now_ns: u64,
     seen: Vec<Request>,
 }
 
-impl Bench {
-    fn new() -> Bench {
-        Bench { governor: Governor::new(Settings::default(), true), now_ns: 0, seen: Vec::new() }
+impl GovernorHarness {
+    fn new() -> GovernorHarness {
+        GovernorHarness {
+            governor: Governor::new(GovernSettings::default(), true),
+            now_ns: 0,
+            seen: Vec::new(),
+        }
     }
 
-    fn hear(&mut self, pid: u32, what: What) {
+    fn event(&mut self, pid: u32, kind: EventKind) {
         self.now_ns += 100_000;
-        self.governor.hear(&Event { at_ns: self.now_ns, pid, tid: pid, what });
-        let requests = self.governor.requests();
+        self.governor.on_event(&Event { at_ns: self.now_ns, pid, tid: pid, kind });
+        let requests = self.governor.take_requests();
         self.seen.extend(requests);
     }
 
     fn map(&mut self, pid: u32, range: MappedRange) {
-        self.hear(pid, What::Map(range));
+        self.event(pid, EventKind::Map(range));
     }
 
     fn fault(&mut self, pid: u32, address: u64) {
-        self.hear(pid, What::Fault { address, kind: FaultKind::Major });
+        self.event(pid, EventKind::Fault { address, kind: FaultKind::Major });
     }
 
-    fn takes(&mut self) -> Vec<Take> {
+    fn take_takes(&mut self) -> Vec<TakeMapping> {
         let take = |request: Request| match request {
-            Request::Task(Task::Take(take)) => Some(take),
+            Request::Task(AdvisorTask::Take(take)) => Some(take),
             _ => None,
         };
         std::mem::take(&mut self.seen).into_iter().filter_map(take).collect()
     }
 
-    fn took(&mut self, take: &Take, took: Took) {
-        let answer = Answer::Took { id: take.id, pid: take.pid, took };
-        self.governor.answer(answer, self.now_ns);
-        let requests = self.governor.requests();
+    fn reply_take(&mut self, take: &TakeMapping, took: TakeResult) {
+        let answer = AdvisorReply::Took { id: take.id, pid: take.pid, took };
+        self.governor.on_reply(answer, self.now_ns);
+        let requests = self.governor.take_requests();
         self.seen.extend(requests);
     }
 
     /// Has all that is asked for governed.
     fn govern(&mut self) -> usize {
-        let takes = self.takes();
+        let takes = self.take_takes();
         for take in &takes {
-            self.took(take, governed(Given::Advised { stopped_ns: 7 }));
+            self.reply_take(take, governed(AdviceOrigin::Governor { stopped_ns: 7 }));
         }
         takes.len()
     }
 
     fn maps(&mut self, pid: u32, maps: Vec<MappedRange>) {
         let before = self.governor.next_id;
-        self.governor.answer(Answer::Maps { pid, before, maps, elapsed_ns: 0 }, self.now_ns);
-        let requests = self.governor.requests();
+        self.governor
+            .on_reply(AdvisorReply::Maps { pid, before, maps, elapsed_ns: 0 }, self.now_ns);
+        let requests = self.governor.take_requests();
         self.seen.extend(requests);
     }
 
     /// Pages of the file that were read.
-    fn reads(&mut self) -> Vec<Pages> {
+    fn take_reads(&mut self) -> Vec<Pages> {
         let read = |request: Request| match request {
             Request::Read { pages, .. } => Some(pages),
             _ => None,
@@ -74,8 +79,8 @@ impl Bench {
     }
 
     /// With 64 MiB of a file that process 7 has mapped.
-    fn with_mapping() -> Bench {
-        let mut bench = Bench::new();
+    fn with_mapping() -> GovernorHarness {
+        let mut bench = GovernorHarness::new();
         bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
         bench
     }
@@ -89,20 +94,20 @@ impl Bench {
     }
 }
 
-fn governed(given: Given) -> Took {
+fn governed(given: AdviceOrigin) -> TakeResult {
     governed_with_window(given, 2048)
 }
 
 /// A file of a device whose readahead size is so many pages.
-fn governed_with_window(given: Given, window_pages: u64) -> Took {
+fn governed_with_window(given: AdviceOrigin, window_pages: u64) -> TakeResult {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
-    let file = OpenFile { file, window_pages, call_pages: 128, call_pages_for_later: 64 };
-    Took::Governed { file: Arc::new(file), pages: 1 << 20, given }
+    let file = OpenFile { file, window_pages, call_pages: 128, speculative_call_pages: 64 };
+    TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, given }
 }
 
 #[test]
 fn large_read_only_mappings_are_taken_once() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.map(7, mapped(0x8000_0000, MIB, 2));
     let mut writable = mapped(0x9000_0000, 64 * MIB, 3);
     writable.protection |= libc::PROT_WRITE.cast_unsigned();
@@ -113,19 +118,19 @@ fn large_read_only_mappings_are_taken_once() {
     assert_eq!(bench.restorable(), [(7, 0x1000_0000, 64 * MIB)]);
     // Its own advice stays the program's.
     bench.map(8, mapped(0x1000_0000, 64 * MIB, 1));
-    let takes = bench.takes();
-    bench.took(&takes[0], governed(Given::Own));
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed(AdviceOrigin::Program));
     assert_eq!(bench.restorable().len(), 1);
 }
 
 #[test]
 fn streams_are_read_ahead_and_only_once() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     for page in 0..64 {
         bench.fault(7, 0x1000_0000 + page * 4096);
     }
-    let reads = bench.reads();
+    let reads = bench.take_reads();
     assert!(!reads.is_empty());
     assert!(reads.iter().all(|pages| pages.count() <= 128), "{reads:?}");
     let mut pages: Vec<u64> = reads.iter().flat_map(|own| own.first..own.end).collect();
@@ -142,21 +147,22 @@ fn streams_are_read_ahead_and_only_once() {
 
 #[test]
 fn nothing_is_advised_and_read_where_it_only_observes() {
-    let settings = Settings { only_observes: true, ..Settings::default() };
-    let mut bench = Bench { governor: Governor::new(settings, true), ..Bench::new() };
+    let settings = GovernSettings { observe_only: true, ..GovernSettings::default() };
+    let mut bench =
+        GovernorHarness { governor: Governor::new(settings, true), ..GovernorHarness::new() };
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
-    let takes = bench.takes();
-    bench.took(&takes[0], governed(Given::Nothing));
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed(AdviceOrigin::ObserveOnly));
     for page in 0..64 {
         bench.fault(7, 0x1000_0000 + page * 4096);
     }
-    assert!(bench.reads().is_empty() && bench.restorable().is_empty());
+    assert!(bench.take_reads().is_empty() && bench.restorable().is_empty());
     assert!(bench.governor.statistics().processes[0].mappings[0].asked_bytes > 0);
 }
 
 #[test]
 fn what_is_mapped_over_a_governed_range_replaces_it() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     let anonymous = MappedRange { file: None, ..mapped(0x1100_0000, 16 * MIB, 0) };
     bench.map(7, anonymous);
@@ -165,24 +171,26 @@ fn what_is_mapped_over_a_governed_range_replaces_it() {
     assert_eq!(bench.restorable(), expected);
     // The same file at the same place: it is looked at whether the advice is there yet.
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
-    let takes = bench.takes();
+    let takes = bench.take_takes();
     assert!(takes.len() == 1 && takes[0].may_be_inherited, "{takes:?}");
-    bench.took(&takes[0], governed(Given::Inherited));
+    bench.reply_take(&takes[0], governed(AdviceOrigin::Inherited));
     assert_eq!(bench.restorable(), [(7, start, 64 * MIB)]);
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 9));
-    assert!(!bench.takes()[0].may_be_inherited, "another file");
+    assert!(!bench.take_takes()[0].may_be_inherited, "another file");
 }
 
 #[test]
 fn what_becomes_writable_is_put_back() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     let mut part = mapped(0x1100_0000, 16 * MIB, 1);
     part.offset_bytes = 0x100_0000;
     part.protection |= libc::PROT_WRITE.cast_unsigned();
     bench.map(7, part);
     let put_back = bench.seen.iter().find_map(|request| match request {
-        Request::Task(Task::PutBack { range, .. }) => Some((range.address, range.length_bytes)),
+        Request::Task(AdvisorTask::Restore { range, .. }) => {
+            Some((range.address, range.length_bytes))
+        }
         _ => None,
     });
     assert_eq!(put_back, Some((0x1100_0000, 16 * MIB)));
@@ -191,48 +199,56 @@ fn what_becomes_writable_is_put_back() {
 
 #[test]
 fn what_is_moved_is_found_by_its_faults() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.govern();
-    bench.hear(7, What::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
-    assert!(!bench.seen.iter().any(|request| matches!(request, Request::Task(Task::Maps { .. }))));
+    bench.event(7, EventKind::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
+    assert!(
+        !bench
+            .seen
+            .iter()
+            .any(|request| matches!(request, Request::Task(AdvisorTask::ReadMaps { .. })))
+    );
     for _ in 0..10 {
         bench.fault(7, 0x5000_0000);
     }
-    let asked =
-        bench.seen.iter().filter(|request| matches!(request, Request::Task(Task::Maps { .. })));
+    let asked = bench
+        .seen
+        .iter()
+        .filter(|request| matches!(request, Request::Task(AdvisorTask::ReadMaps { .. })));
     assert_eq!(asked.count(), 1, "not again within a short time");
     bench.maps(7, vec![mapped(0x5000_0000, 64 * MIB, 1), mapped(0x7000_0000, MIB, 4)]);
-    let takes = bench.takes();
+    let takes = bench.take_takes();
     assert_eq!((takes.len(), takes[0].range.address), (1, 0x5000_0000));
     assert!(takes[0].may_be_inherited);
-    bench.took(&takes[0], governed(Given::Inherited));
+    bench.reply_take(&takes[0], governed(AdviceOrigin::Inherited));
     assert_eq!(bench.restorable(), [(7, 0x5000_0000, 64 * MIB)]);
 }
 
 #[test]
 fn forked_processes_share_what_is_known_of_a_file() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     for child in 8..12 {
-        bench.hear(child, What::Begin { parent: 7 });
+        bench.event(child, EventKind::Fork { parent: 7 });
     }
     assert_eq!(bench.govern(), 0, "its mappings have the advice");
     assert_eq!(bench.restorable().len(), 5);
     bench.governor.tick();
-    let noted = bench.governor.requests();
-    let noted =
-        noted.iter().filter(|request| matches!(request, Request::Task(Task::Inherited { .. })));
+    let noted = bench.governor.take_requests();
+    let noted = noted
+        .iter()
+        .filter(|request| matches!(request, Request::Task(AdvisorTask::NoteInherited { .. })));
     assert_eq!(noted.count(), 4);
     // Each has one page of a stream in turn.
     for page in 0..64 {
         bench.fault(8 + page as u32 % 4, 0x1000_0000 + page * 4096);
     }
-    assert!(!bench.reads().is_empty());
-    bench.hear(8, What::Exec);
-    bench.governor.ended(9);
+    assert!(!bench.take_reads().is_empty());
+    bench.event(8, EventKind::Exec);
+    bench.governor.on_exit(9);
     assert_eq!(bench.restorable().len(), 3);
     for pid in [7, 10, 11] {
-        bench.governor.ended(pid);
+        bench.governor.on_exit(pid);
     }
     bench.governor.tick();
     assert!(bench.governor.files.is_empty() && bench.governor.ranges == 0);
@@ -244,23 +260,23 @@ fn forked_processes_share_what_is_known_of_a_file() {
 /// A fork between the request and the answer.
 #[test]
 fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
-    let mut bench = Bench::with_mapping();
-    bench.hear(8, What::Begin { parent: 7 });
-    let takes = bench.takes();
+    let mut bench = GovernorHarness::with_mapping();
+    bench.event(8, EventKind::Fork { parent: 7 });
+    let takes = bench.take_takes();
     assert_eq!((takes.len(), takes[1].pid, takes[1].may_be_inherited), (2, 8, true));
     assert_ne!(takes[0].id, takes[1].id);
 }
 
 #[test]
 fn what_cannot_be_advised_now_is_asked_for_again() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     let mut tries = 0;
     // A fault each 100 us, for 20 s.
     for _ in 0..200_000 {
-        for take in bench.takes() {
+        for take in bench.take_takes() {
             tries += 1;
             assert_eq!(take.tries, tries);
-            bench.took(&take, Took::Later("thread 7 is in a system call".to_string()));
+            bench.reply_take(&take, TakeResult::Retry("thread 7 is in a system call".to_string()));
         }
         bench.fault(7, 0x1000_0000);
     }
@@ -268,7 +284,7 @@ fn what_cannot_be_advised_now_is_asked_for_again() {
     assert!(bench.governor.statistics().processes[0].reason.is_some());
     bench.now_ns += 1 << 40;
     bench.governor.retry_idle(bench.now_ns);
-    assert!(bench.governor.requests().is_empty(), "it does nothing any more");
+    assert!(bench.governor.take_requests().is_empty(), "it does nothing any more");
     bench.fault(7, 0x1000_0000);
     assert_eq!(bench.govern(), 1);
     assert!(bench.governor.statistics().processes[0].reason.is_none());
@@ -276,36 +292,36 @@ fn what_cannot_be_advised_now_is_asked_for_again() {
 
 #[test]
 fn a_process_that_does_nothing_is_asked_again_for_a_while() {
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     for _ in 0..1000 {
-        for take in bench.takes() {
-            bench.took(&take, Took::Later("thread 7 is in a system call".to_string()));
+        for take in bench.take_takes() {
+            bench.reply_take(&take, TakeResult::Retry("thread 7 is in a system call".to_string()));
         }
         bench.now_ns += 200_000_000;
         bench.governor.retry_idle(bench.now_ns);
-        let requests = bench.governor.requests();
+        let requests = bench.governor.take_requests();
         bench.seen.extend(requests);
     }
     let tries = bench.governor.processes[&7].ranges().map(|own| own.state).collect::<Vec<_>>();
-    assert_eq!(tries, [RangeState::Asked { tries: MOST_IDLE_TRIES, is_due: true }]);
+    assert_eq!(tries, [RangeState::Requested { tries: MAX_IDLE_TRIES, is_due: true }]);
 }
 
 /// The first four tries may each meet the thread in a system call.
 #[test]
 fn more_is_expected_until_a_mapping_was_tried_often_enough() {
-    let mut bench = Bench::new();
+    let mut bench = GovernorHarness::new();
     assert!(!bench.governor.expects_more());
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
-    for _ in 1..MOST_FIRST_TRIES {
-        let takes = bench.takes();
-        bench.took(&takes[0], Took::Later("thread 7 is in a system call".to_string()));
+    for _ in 1..MAX_FIRST_TRIES {
+        let takes = bench.take_takes();
+        bench.reply_take(&takes[0], TakeResult::Retry("thread 7 is in a system call".to_string()));
         assert!(bench.governor.expects_more());
         bench.now_ns += 1 << 30;
         bench.governor.retry_idle(bench.now_ns);
-        bench.seen = bench.governor.requests();
+        bench.seen = bench.governor.take_requests();
     }
     assert!(!bench.governor.expects_more());
-    let mut bench = Bench::with_mapping();
+    let mut bench = GovernorHarness::with_mapping();
     assert!(bench.governor.expects_more());
     bench.govern();
     assert!(!bench.governor.expects_more());
@@ -313,10 +329,10 @@ fn more_is_expected_until_a_mapping_was_tried_often_enough() {
 
 #[test]
 fn what_is_gone_has_the_mappings_read_again() {
-    let mut bench = Bench::with_mapping();
-    let takes = bench.takes();
-    bench.took(&takes[0], Took::Gone);
-    assert!(matches!(bench.seen[..], [Request::Task(Task::Maps { pid: 7, .. })]));
+    let mut bench = GovernorHarness::with_mapping();
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], TakeResult::Gone);
+    assert!(matches!(bench.seen[..], [Request::Task(AdvisorTask::ReadMaps { pid: 7, .. })]));
     assert_eq!(bench.governor.ranges, 0);
     bench.seen.clear();
     let mut rest = mapped(0x1100_0000, 48 * MIB, 1);
@@ -327,37 +343,37 @@ fn what_is_gone_has_the_mappings_read_again() {
 
 #[test]
 fn a_million_mappings_need_bounded_memory() {
-    let mut bench = Bench::new();
+    let mut bench = GovernorHarness::new();
     for pid in 1..=8 {
         for at in 0..2000 {
             bench.map(pid, mapped((1 + at) << 26, 32 * MIB, at));
         }
         bench.govern();
-        let of_process = bench.governor.processes.get(&pid).map_or(0, Process::len);
-        assert!(of_process <= MOST_OF_PROCESS, "{of_process}");
+        let of_process = bench.governor.processes.get(&pid).map_or(0, GovernedProcess::len);
+        assert!(of_process <= MAX_RANGES_PER_PROCESS, "{of_process}");
     }
-    assert_eq!(bench.governor.ranges, MOST_RANGES);
-    bench.hear(9, What::Begin { parent: 1 });
-    assert_eq!(bench.governor.ranges, MOST_RANGES);
+    assert_eq!(bench.governor.ranges, MAX_RANGES);
+    bench.event(9, EventKind::Fork { parent: 1 });
+    assert_eq!(bench.governor.ranges, MAX_RANGES);
     let left_alone: u64 =
         bench.governor.statistics().processes.iter().map(|own| own.mappings_left_alone).sum();
-    assert_eq!(left_alone, 8 * 2000 - MOST_RANGES as u64 + MOST_OF_PROCESS as u64);
+    assert_eq!(left_alone, 8 * 2000 - MAX_RANGES as u64 + MAX_RANGES_PER_PROCESS as u64);
     // Mapping in one place again and again leaves nothing behind.
     for round in 0..20_000 {
         bench.map(1, mapped(1 << 26, 32 * MIB, round % 3));
         bench.seen.clear();
     }
-    assert_eq!(bench.governor.ranges, MOST_RANGES);
+    assert_eq!(bench.governor.ranges, MAX_RANGES);
 }
 
 #[test]
 fn a_process_that_is_replaced_begins_anew() {
-    let mut bench = Bench::new();
+    let mut bench = GovernorHarness::new();
     for image in 0..3 {
         bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
         bench.govern();
         bench.fault(7, 0x1000_0000);
-        bench.hear(7, What::Exec);
+        bench.event(7, EventKind::Exec);
         let told = bench.governor.statistics();
         assert_eq!(told.processes.len(), image + 1);
         assert_eq!(told.processes[image].image, image as u32);
@@ -366,18 +382,18 @@ fn a_process_that_is_replaced_begins_anew() {
     assert!(bench.restorable().is_empty());
 }
 
-impl Bench {
+impl GovernorHarness {
     /// What is asked for to be left to the kernel.
-    fn leaves(&mut self) -> Vec<Leave> {
+    fn take_releases(&mut self) -> Vec<ReleaseMapping> {
         let leave = |request: Request| match request {
-            Request::Task(Task::Leave(leave)) => Some(leave),
+            Request::Task(AdvisorTask::Leave(leave)) => Some(leave),
             _ => None,
         };
         std::mem::take(&mut self.seen).into_iter().filter_map(leave).collect()
     }
 
-    fn left(&mut self, leave: Leave, stopped_ns: Option<u64>) {
-        self.governor.answer(Answer::Left { leave, stopped_ns }, self.now_ns);
+    fn reply_release(&mut self, leave: ReleaseMapping, stopped_ns: Option<u64>) {
+        self.governor.on_reply(AdvisorReply::Released { leave, stopped_ns }, self.now_ns);
     }
 
     /// Objects of six pages in no order, each within a window of 32.
@@ -392,39 +408,39 @@ impl Bench {
 
 #[test]
 fn a_file_is_left_to_the_kernel_where_its_own_windows_cost_less() {
-    let mut bench = Bench::new();
+    let mut bench = GovernorHarness::new();
     bench.map(7, mapped(0x1000_0000, 256 * MIB, 1));
-    let takes = bench.takes();
-    let advised = || governed_with_window(Given::Advised { stopped_ns: 7 }, 32);
-    bench.took(&takes[0], advised());
+    let takes = bench.take_takes();
+    let advised = || governed_with_window(AdviceOrigin::Governor { stopped_ns: 7 }, 32);
+    bench.reply_take(&takes[0], advised());
     bench.read_objects(7, 0..40);
-    let leaves = bench.leaves();
+    let leaves = bench.take_releases();
     assert_eq!(leaves.len(), 1, "once, until it is answered");
     assert_eq!(bench.restorable().len(), 1, "it has the advice yet");
-    bench.left(leaves[0].clone(), None);
+    bench.reply_release(leaves[0].clone(), None);
     bench.read_objects(7, 40..120);
-    let again = bench.leaves();
+    let again = bench.take_releases();
     assert!(!again.is_empty(), "it is asked for again after a pause");
-    bench.left(again[0].clone(), Some(5));
+    bench.reply_release(again[0].clone(), Some(5));
     assert_eq!(bench.restorable(), []);
     bench.read_objects(7, 120..200);
     assert!(bench.seen.is_empty(), "nothing is read and asked for any more: {:?}", bench.seen);
     let told = bench.governor.statistics();
     let mapping = &told.processes[0].mappings[0];
-    assert_eq!((mapping.state, mapping.stopped_ns), (MappingState::GivenBack, 12));
+    assert_eq!((mapping.state, mapping.stopped_ns), (MappingState::Restored, 12));
     // Other mappings of the file are left at once.
     bench.map(8, mapped(0x1000_0000, 256 * MIB, 1));
-    assert!(bench.takes()[0].is_left_to_kernel);
+    assert!(bench.take_takes()[0].prefers_kernel);
     bench.map(8, mapped(0x8000_0000, 256 * MIB, 2));
-    assert!(!bench.takes()[0].is_left_to_kernel);
+    assert!(!bench.take_takes()[0].prefers_kernel);
 }
 
 #[test]
 fn the_programs_own_advice_is_never_restored() {
-    let mut bench = Bench::new();
+    let mut bench = GovernorHarness::new();
     bench.map(7, mapped(0x1000_0000, 256 * MIB, 1));
-    let takes = bench.takes();
-    bench.took(&takes[0], governed_with_window(Given::Own, 32));
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed_with_window(AdviceOrigin::Program, 32));
     bench.read_objects(7, 0..200);
-    assert_eq!(bench.leaves(), []);
+    assert_eq!(bench.take_releases(), []);
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use filemap_attach::process::user_ns;
-use filemap_recording::assembly::Told;
+use filemap_attach::process::thread_user_ns;
+use filemap_recording::assembly::Observation;
 
 /// The user time of each thread at the last sample.
 #[derive(Default)]
@@ -12,14 +12,14 @@ pub struct CpuTimes(HashMap<u32, u64>);
 
 impl CpuTimes {
     /// Sets `user_ns` of the observations since the last call.
-    pub fn distribute(&mut self, observations: &mut [Told]) {
+    pub fn distribute(&mut self, observations: &mut [Observation]) {
         let mut intervals: HashMap<u32, Interval> = HashMap::new();
         for observation in observations.iter() {
             let interval = intervals.entry(observation.thread);
             interval.or_insert_with(|| Interval::new(observation.process.0)).events += 1;
         }
         for (tid, interval) in &mut intervals {
-            let sample = user_ns(interval.pid, *tid);
+            let sample = thread_user_ns(interval.pid, *tid);
             let last = self.0.entry(*tid).or_insert_with(|| sample.unwrap_or(0));
             interval.start_ns = *last;
             interval.length_ns = sample.map_or(0, |now| now.saturating_sub(*last));
@@ -51,14 +51,15 @@ impl Interval {
 
 #[cfg(test)]
 mod tests {
-    use filemap_recording::assembly::Did;
+    use filemap_recording::assembly::Action;
 
     use super::*;
 
     #[test]
     fn distributes_time_evenly() {
         let pid = std::process::id();
-        let observation = || Told { process: (pid, 0), thread: pid, user_ns: 0, did: Did::End };
+        let observation =
+            || Observation { process: (pid, 0), thread: pid, user_ns: 0, action: Action::Exit };
         let mut times = CpuTimes(HashMap::from([(pid, 0)]));
         let mut all = [observation(), observation(), observation(), observation()];
         times.distribute(&mut all);

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_attach::FileId;
-use filemap_attach::file::any_matches;
-use filemap_recording::assembly::Stored;
+use filemap_attach::file::matches_any;
+use filemap_recording::assembly::ObservedFile;
 use rustix::io::{ReadWriteFlags, preadv2};
 
 /// The default of [`FileFilter::min_bytes`].
@@ -43,7 +43,7 @@ impl FileFilter {
     }
 
     /// The description of the file at `path`, if it has the inode of `id` and is recorded.
-    pub fn recorded_file(&self, id: FileId, path: &Path) -> Option<Stored> {
+    pub fn recorded_file(&self, id: FileId, path: &Path) -> Option<ObservedFile> {
         let data = fs::metadata(path).ok()?;
         let filesystem = rustix::fs::statfs(path).ok()?.f_type;
         let is_recorded = data.is_file()
@@ -52,9 +52,9 @@ impl FileFilter {
             && !IN_MEMORY.contains(&filesystem)
             && match self.patterns.as_slice() {
                 [] => !is_loader_file(path),
-                patterns => any_matches(patterns, path),
+                patterns => matches_any(patterns, path),
             };
-        is_recorded.then(|| Stored {
+        is_recorded.then(|| ObservedFile {
             path: path.to_owned(),
             device: data.dev(),
             inode: data.ino(),

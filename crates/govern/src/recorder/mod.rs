@@ -14,11 +14,11 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use filemap_attach::{MOST_OPEN, MappedRange, Source};
+use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
 use filemap_job::format_size;
 use filemap_kernel::cold::drop_pages;
-use filemap_recording::assembly::{Assembly, Told};
-use filemap_recording::{Event, Header, Mode, Totals, What, Writer};
+use filemap_recording::assembly::{Assembly, Observation};
+use filemap_recording::{Event, EventKind, Header, RecordingMode, Totals, Writer};
 
 use cpu_time::CpuTimes;
 use tracker::ProcessTracker;
@@ -49,7 +49,7 @@ pub enum RecordError {
     Kernel(#[from] filemap_kernel::Error),
     /// The program cannot be run.
     #[error(transparent)]
-    Program(#[from] filemap_attach::program::Refused),
+    Program(#[from] filemap_attach::program::LaunchError),
     /// The recording cannot be written.
     #[error(transparent)]
     Recording(#[from] filemap_recording::Error),
@@ -74,9 +74,9 @@ impl RecordOptions {
     fn header(&self, command: Vec<OsString>) -> Header {
         let system = rustix::system::uname();
         let text = |text: &CStr| text.to_string_lossy().into_owned();
-        let mode = if self.changes { Mode::Changes } else { Mode::FirstTouches };
+        let mode = if self.changes { RecordingMode::Changes } else { RecordingMode::FirstTouches };
         Header {
-            open_pages: if self.changes { MOST_OPEN } else { 0 },
+            open_pages: if self.changes { MAX_OPEN_PAGES } else { 0 },
             command,
             page_size: rustix::param::page_size() as u64,
             clock: CLOCK.to_string(),
@@ -87,8 +87,8 @@ impl RecordOptions {
     }
 
     /// Refuses to record changes of page without tracepoints: other sources miss touches.
-    fn check(&self, source: &Source) -> Result<(), RecordError> {
-        if self.changes && !source.tells_calls() {
+    fn check(&self, source: &EventSource) -> Result<(), RecordError> {
+        if self.changes && !source.reports_syscalls() {
             return Err(RecordError::CannotRun(
                 "--changes needs the tracepoints of page faults, which root of the machine has on \
                  x86-64 with tracefs; leave it out for first touches"
@@ -178,7 +178,7 @@ impl<W> RecordOutcome<W> {
         } else if stayed > 0 {
             format!(
                 "the recording in '{name}' may lack touches: {stayed} times a page stayed in its \
-                 process while more than {MOST_OPEN} others were touched, as another mapping has \
+                 process while more than {MAX_OPEN_PAGES} others were touched, as another mapping has \
                  it, it was written to or locked, or the machine is too busy"
             )
         } else {
@@ -216,7 +216,7 @@ fn record<W: Write>(
     header: &Header,
     is_over: &dyn Fn() -> bool,
 ) -> RecordOutcome<W> {
-    let has_changes = header.mode == Mode::Changes;
+    let has_changes = header.mode == RecordingMode::Changes;
     if has_changes {
         tracker.record_changes();
     }
@@ -261,7 +261,7 @@ fn record<W: Write>(
     }
 }
 
-/// What [`RecordingWriter::finish`] returns: output and totals, unknown observations, file paths.
+/// EventKind [`RecordingWriter::finish`] returns: output and totals, unknown observations, file paths.
 type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>);
 
 struct RecordingWriter<W: Write> {
@@ -269,7 +269,7 @@ struct RecordingWriter<W: Write> {
     assembly: Assembly,
     cpu_times: CpuTimes,
     /// Observations without CPU times yet.
-    buffered: Vec<Told>,
+    buffered: Vec<Observation>,
 }
 
 impl<W: Write> RecordingWriter<W> {
@@ -277,7 +277,7 @@ impl<W: Write> RecordingWriter<W> {
         let mut buffered = std::mem::take(&mut self.buffered);
         self.cpu_times.distribute(&mut buffered);
         for observation in &buffered {
-            for event in self.assembly.take(observation) {
+            for event in self.assembly.add(observation) {
                 self.with_writer(|writer| writer.write(&event));
             }
         }
@@ -298,7 +298,7 @@ impl<W: Write> RecordingWriter<W> {
     fn finish(mut self, lost: u64) -> Finished<W> {
         self.write_buffered();
         if lost > 0 {
-            let lost = Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } };
+            let lost = Event { thread: 0, wait_ns: 0, kind: EventKind::Lost { events: lost } };
             self.with_writer(|writer| writer.write(&lost));
         }
         let Assembly { unknown, paths, .. } = self.assembly;

@@ -1,4 +1,4 @@
-//! What is recorded: a program that is started, or processes that already run.
+//! EventKind is recorded: a program that is started, or processes that already run.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -9,10 +9,10 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
-use filemap_attach::Source;
-use filemap_attach::program::parent::{self, Ended, Waited};
-use filemap_attach::program::{Program, gain};
-use filemap_attach::trace_points::switch_on;
+use filemap_attach::EventSource;
+use filemap_attach::program::parent::{self, BlockedSignals, ChildExit};
+use filemap_attach::program::{Program, privilege_gain};
+use filemap_attach::trace_points::enable_events;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::TraceFs;
@@ -27,7 +27,7 @@ use super::{ProcessTracker, RecordError, RecordOptions, RecordOutcome, drop_cach
 /// A set-user-ID, set-group-ID or file-capability program, where it would gain privilege.
 pub fn check_program(program: &Program) -> Result<(), RecordError> {
     let path = program.path.display();
-    match gain(&program.path) {
+    match privilege_gain(&program.path) {
         // Root's programs gain nothing where root starts them.
         Some(reason) if !(geteuid().is_root() && reason.contains("root")) => {
             Err(RecordError::CannotRun(format!(
@@ -47,12 +47,12 @@ pub fn check_program(program: &Program) -> Result<(), RecordError> {
 /// A program that cannot be run; no right to follow it.
 pub fn record_program<W: Write + Send>(
     (program, words): (&Program, &[OsString]),
-    signals: &Waited,
+    signals: &BlockedSignals,
     (output, name): (W, &str),
     options: &RecordOptions,
     fault_around_off: bool,
     warn: fn(&str),
-) -> Result<(Ended, RecordOutcome<W>), RecordError> {
+) -> Result<(ChildExit, RecordOutcome<W>), RecordError> {
     let journal = if fault_around_off { Some(Journal::open()?) } else { Journal::open().ok() };
     let page_bytes = rustix::param::page_size() as u64;
     let fault_around = match &journal {
@@ -68,14 +68,14 @@ pub fn record_program<W: Write + Send>(
             || deadline.is_some_and(|deadline| Instant::now() >= deadline)
     };
     let (ended, mut outcome) = thread::scope(|scope| {
-        let (sender, receiver) = channel::<Source>();
+        let (sender, receiver) = channel::<EventSource>();
         // The thread inherits this thread's signal mask, so that no signal is delivered to it. It
         // exists before any event is opened, since it would inherit those too.
         let recorder = scope.spawn(|| {
             // Nothing is sent where the source could not be opened.
             let source = receiver.into_iter().next()?;
             let header = options.header(words.to_vec());
-            let single = SinglePages::of_children(&source, fault_around_off);
+            let single = SinglePages::for_children(&source, fault_around_off);
             let files = options.files.clone();
             let tracker = ProcessTracker::new(source, single, header.page_size, files);
             Some(record(tracker, output, name, &header, &is_over))
@@ -84,7 +84,7 @@ pub fn record_program<W: Write + Send>(
             options.check(&source)?;
             // The receiver waits for nothing else.
             let _ = sender.send(source);
-            Ok(parent::run(program, signals, move || switch_on(&events))?)
+            Ok(parent::run(program, signals, move || enable_events(&events))?)
         });
         drop(sender);
         has_ended.store(true, Ordering::Release);
@@ -101,16 +101,16 @@ pub fn record_program<W: Write + Send>(
 fn open_source(
     journal: Option<&Journal>,
     warn: fn(&str),
-) -> Result<(Source, Vec<RawFd>), RecordError> {
+) -> Result<(EventSource, Vec<RawFd>), RecordError> {
     let root_journal = journal.filter(|_| geteuid().is_root());
     let tracepoints = root_journal.and_then(|journal| {
         let tracefs = TraceFs::open(journal).ok()?;
-        Source::points(tracefs.root()).ok()
+        EventSource::children_with_tracepoints(tracefs.root()).ok()
     });
     let Some((source, events)) = tracepoints else {
-        return Ok((Source::children()?, Vec::new()));
+        return Ok((EventSource::children()?, Vec::new()));
     };
-    for missing in source.missing() {
+    for missing in source.missing_tracepoints() {
         warn(&format!(
             "this kernel has no tracepoint {missing}: what it tells is not in the recording"
         ));
@@ -133,17 +133,17 @@ pub fn record_processes<W: Write>(
 ) -> Result<RecordOutcome<W>, RecordError> {
     let journal = Journal::open().ok();
     let tracefs = journal.as_ref().and_then(|journal| TraceFs::open(journal).ok());
-    let (source, refused) = Source::processes(pids, tracefs.as_ref().map(TraceFs::root))?;
+    let (source, refused) = EventSource::processes(pids, tracefs.as_ref().map(TraceFs::root))?;
     if let Some(error) = refused {
         warn(&format!("{error}; the others are recorded"));
     }
     options.check(&source)?;
-    let single = SinglePages::of_processes(cold, pids);
+    let single = SinglePages::for_processes(cold, pids);
     warn(&format!(
         "a running process is recorded from now on: pages that it has touched already show no \
          touch{}{}",
         if cold { " where others have them in use" } else { " (--cold drops them)" },
-        if source.tells_calls() {
+        if source.reports_syscalls() {
             ""
         } else {
             ", and what it reads and advises is told to root only"

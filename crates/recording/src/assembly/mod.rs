@@ -1,63 +1,45 @@
 //! From what processes did to the events of a recording: addresses become mappings and pages,
 //! numbers of open files become open files, and clocks become waits.
 
-mod firsts;
 mod space;
 mod told;
+mod touch_filter;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::event::{Event, Pages, What};
-use firsts::Firsts;
-use space::{Mapped, Space};
+use crate::event::{Event, EventKind, Pages};
+use space::{MappedPart, MappedSpace};
+use touch_filter::{FirstTouches, TouchFilter};
 
-pub use told::{Did, Image, Stored, Told};
+pub use told::{Action, Observation, ObservedFile, ProcessImage};
 
 /// What is known of the processes that are recorded.
 pub struct Assembly {
     page_bytes: u64,
-    processes: HashMap<Image, Process>,
+    processes: HashMap<ProcessImage, AssembledProcess>,
     /// The address spaces that forked processes have got, until they are seen.
-    forked: HashMap<(u32, u64), Rc<Space>>,
-    opens: HashMap<u64, Open>,
+    forked: HashMap<(u32, u64), Rc<MappedSpace>>,
+    opens: HashMap<u64, OpenFile>,
     files: HashMap<(u64, u64), u32>,
     /// The size of each file, as it was told last.
     sizes: Vec<u64>,
-    counts: Counts,
-    touches: Touches,
+    counts: NextIndexes,
+    touches: TouchFilter,
     events: Vec<Event>,
     /// Events that name what was not told before, as what had told it was lost.
     pub unknown: u64,
     /// The paths of all files.
     pub paths: Vec<OsString>,
     /// Processes that have ended.
-    ended: HashSet<Image>,
-}
-
-/// Which touches go into the recording.
-enum Touches {
-    /// The first of each page: one that is mapped anew is told again.
-    Firsts(Firsts),
-    /// All but those that each thread repeats: its last mapping, page, and whether it wrote.
-    Changes(HashMap<u32, (u32, u64, bool)>),
-}
-
-impl Touches {
-    fn is_told(&mut self, thread: u32, touch: (u32, u64, bool)) -> bool {
-        let (mapping, page, is_write) = touch;
-        match self {
-            Touches::Firsts(firsts) => firsts.is_first(mapping, page, is_write),
-            Touches::Changes(last) => last.insert(thread, touch) != Some(touch),
-        }
-    }
+    exited: HashSet<ProcessImage>,
 }
 
 /// How many of each kind there are so far: the index of the next.
 #[derive(Default)]
-struct Counts {
+struct NextIndexes {
     processes: u32,
     threads: u32,
     files: u32,
@@ -67,23 +49,23 @@ struct Counts {
 
 /// An open file description.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenFile {
     index: u32,
 }
 
-struct Process {
+struct AssembledProcess {
     index: u32,
-    space: Rc<Space>,
-    threads: HashMap<u32, Thread>,
+    space: Rc<MappedSpace>,
+    threads: HashMap<u32, AssembledThread>,
 }
 
 #[derive(Clone, Copy)]
-struct Thread {
+struct AssembledThread {
     index: u32,
     user_ns: u64,
 }
 
-fn next(count: &mut u32) -> u32 {
+fn take_index(count: &mut u32) -> u32 {
     *count += 1;
     *count - 1
 }
@@ -98,52 +80,53 @@ impl Assembly {
             opens: HashMap::new(),
             files: HashMap::new(),
             sizes: Vec::new(),
-            counts: Counts::default(),
+            counts: NextIndexes::default(),
             touches: if has_changes {
-                Touches::Changes(HashMap::new())
+                TouchFilter::Changes(HashMap::new())
             } else {
-                Touches::Firsts(Firsts::default())
+                TouchFilter::Firsts(FirstTouches::default())
             },
             events: Vec::new(),
             unknown: 0,
             paths: Vec::new(),
-            ended: HashSet::new(),
+            exited: HashSet::new(),
         }
     }
 
     /// Takes what was told next, and returns the events that it is.
-    pub fn take(&mut self, told: &Told) -> Vec<Event> {
-        if let Did::Begin { parent, fork, program } = &told.did {
-            self.begin(told, *parent, *fork, program.clone());
+    pub fn add(&mut self, told: &Observation) -> Vec<Event> {
+        if let Action::Start { parent, fork, program } = &told.action {
+            self.on_start(told, *parent, *fork, program.clone());
         }
         if self.processes.contains_key(&told.process) {
-            self.of_process(told);
-        } else if !self.ended.contains(&told.process) {
+            self.on_action(told);
+        } else if !self.exited.contains(&told.process) {
             self.unknown += 1;
         }
         std::mem::take(&mut self.events)
     }
 
-    fn begin(&mut self, told: &Told, parent: u32, fork: u64, program: PathBuf) {
-        let index = next(&mut self.counts.processes);
+    fn on_start(&mut self, told: &Observation, parent: u32, fork: u64, program: PathBuf) {
+        let index = take_index(&mut self.counts.processes);
         let inherited = self.forked.remove(&(parent, fork)).unwrap_or_default();
         let parents = self.processes.iter().filter(|((pid, _), _)| *pid == parent);
         let parent = parents.max_by_key(|((_, image), _)| *image).map(|(_, process)| process.index);
         self.events.push(Event {
             thread: 0,
             wait_ns: 0,
-            what: What::Process { pid: told.process.0, parent, program },
+            kind: EventKind::Process { pid: told.process.0, parent, program },
         });
-        let space = Rc::new(Space::default());
-        self.processes.insert(told.process, Process { index, space, threads: HashMap::new() });
+        let space = Rc::new(MappedSpace::default());
+        self.processes
+            .insert(told.process, AssembledProcess { index, space, threads: HashMap::new() });
         // A child has mappings of its own, of the open files of its parent.
         for mapped in inherited.all() {
-            self.map(told, mapped.address, mapped.length, mapped);
+            self.add_mapping(told, mapped.address, mapped.length, mapped);
         }
     }
 
     /// The thread of an entry, which is told of where it is new, and its wait.
-    fn thread(&mut self, told: &Told) -> (u32, u64) {
+    fn thread_index(&mut self, told: &Observation) -> (u32, u64) {
         let process = self.processes.get_mut(&told.process).expect("it was looked for");
         let user_ns = told.user_ns;
         if let Some(thread) = process.threads.get_mut(&told.thread) {
@@ -151,141 +134,151 @@ impl Assembly {
             thread.user_ns = user_ns;
             return (thread.index, wait_ns);
         }
-        let index = next(&mut self.counts.threads);
-        process.threads.insert(told.thread, Thread { index, user_ns });
-        let what = What::Thread { process: process.index, tid: told.thread };
-        self.events.push(Event { thread: index, wait_ns: 0, what });
+        let index = take_index(&mut self.counts.threads);
+        process.threads.insert(told.thread, AssembledThread { index, user_ns });
+        let what = EventKind::Thread { process: process.index, tid: told.thread };
+        self.events.push(Event { thread: index, wait_ns: 0, kind: what });
         (index, 0)
     }
 
-    fn tell(&mut self, told: &Told, what: What) {
-        let (thread, wait_ns) = self.thread(told);
-        self.events.push(Event { thread, wait_ns, what });
+    fn push_event(&mut self, told: &Observation, what: EventKind) {
+        let (thread, wait_ns) = self.thread_index(told);
+        self.events.push(Event { thread, wait_ns, kind: what });
     }
 
-    fn space(&mut self, told: &Told) -> &mut Space {
+    fn space(&mut self, told: &Observation) -> &mut MappedSpace {
         let process = self.processes.get_mut(&told.process).expect("it was looked for");
         Rc::make_mut(&mut process.space)
     }
 
-    fn of_process(&mut self, told: &Told) {
-        match &told.did {
-            Did::Begin { .. } => {}
-            Did::Open { number, file } => self.open(told, *number, file),
-            Did::Map { open, address, length, offset_bytes, protection, flags } => {
-                let Some(Open { index: open, .. }) = self.opens.get(open).copied() else {
+    fn on_action(&mut self, told: &Observation) {
+        match &told.action {
+            Action::Start { .. } => {}
+            Action::Open { number, file } => self.on_open(told, *number, file),
+            Action::Map { open, address, length, offset_bytes, protection, flags } => {
+                let Some(OpenFile { index: open, .. }) = self.opens.get(open).copied() else {
                     self.unknown += 1;
                     return;
                 };
                 let (offset_bytes, protection, flags) = (*offset_bytes, *protection, *flags);
-                let of = Mapped { offset_bytes, open, protection, flags, ..Mapped::default() };
-                self.map(told, *address, *length, &of);
+                let of =
+                    MappedPart { offset_bytes, open, protection, flags, ..MappedPart::default() };
+                self.add_mapping(told, *address, *length, &of);
             }
-            Did::Unmap { address, length } => self.unmap(told, *address, *length),
-            Did::Move { from, to } => self.move_to(told, *from, *to),
-            &Did::Protect { address, length, protection } => {
-                self.each_part(told, address, length, |mapping, pages| What::Protect {
+            Action::Unmap { address, length } => self.remove_range(told, *address, *length),
+            Action::Move { from, to } => self.move_range(told, *from, *to),
+            &Action::Protect { address, length, protection } => {
+                self.each_part(told, address, length, |mapping, pages| EventKind::Protect {
                     mapping,
                     pages,
                     protection,
                 });
             }
-            &Did::Madvise { address, length, advice } => {
-                self.each_part(told, address, length, |mapping, pages| What::Madvise {
+            &Action::Madvise { address, length, advice } => {
+                self.each_part(told, address, length, |mapping, pages| EventKind::Madvise {
                     mapping,
                     pages,
                     advice,
                 });
             }
-            Did::Touch { address, is_write } => {
+            Action::Touch { address, is_write } => {
                 let (page_bytes, is_write) = (self.page_bytes, *is_write);
                 if let Some((mapping, page)) = self.space(told).page_at(*address, page_bytes)
-                    && self.touches.is_told(told.thread, (mapping, page, is_write))
+                    && self.touches.accepts(told.thread, (mapping, page, is_write))
                 {
-                    self.tell(told, What::Touch { mapping, page, is_write });
+                    self.push_event(told, EventKind::Touch { mapping, page, is_write });
                 }
             }
-            Did::Read { open, offset_bytes, length } => {
+            Action::Read { open, offset_bytes, length } => {
                 let (offset_bytes, length_bytes) = (*offset_bytes, *length);
-                self.of_open(told, *open, |open| What::Read { open, offset_bytes, length_bytes });
+                self.on_open_file(told, *open, |open| EventKind::Read {
+                    open,
+                    offset_bytes,
+                    length_bytes,
+                });
             }
-            Did::Fadvise { open, offset_bytes, length, advice } => {
+            Action::Fadvise { open, offset_bytes, length, advice } => {
                 let (offset_bytes, length_bytes, advice) = (*offset_bytes, *length, *advice);
-                self.of_open(told, *open, |open| What::Fadvise {
+                self.on_open_file(told, *open, |open| EventKind::Fadvise {
                     open,
                     offset_bytes,
                     length_bytes,
                     advice,
                 });
             }
-            Did::Readahead { open, offset_bytes, length } => {
+            Action::Readahead { open, offset_bytes, length } => {
                 let (offset_bytes, length_bytes) = (*offset_bytes, *length);
-                self.of_open(told, *open, |open| What::Readahead {
+                self.on_open_file(told, *open, |open| EventKind::Readahead {
                     open,
                     offset_bytes,
                     length_bytes,
                 });
             }
-            Did::Resize { file: Stored { device, inode, size_bytes, .. } } => {
+            Action::Resize { file: ObservedFile { device, inode, size_bytes, .. } } => {
                 if let Some(file) = self.files.get(&(*device, *inode)).copied() {
-                    self.resize(told, file, *size_bytes);
+                    self.on_resize(told, file, *size_bytes);
                 }
             }
-            Did::Fork { fork } => {
+            Action::Fork { fork } => {
                 let space = self.processes[&told.process].space.clone();
                 self.forked.insert((told.process.0, *fork), space);
             }
-            Did::End => {
+            Action::Exit => {
                 let process = self.processes[&told.process].index;
-                self.tell(told, What::Exit { process });
+                self.push_event(told, EventKind::Exit { process });
                 self.processes.remove(&told.process);
-                self.ended.insert(told.process);
+                self.exited.insert(told.process);
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
         }
     }
 
-    fn of_open(&mut self, told: &Told, number: u64, what: impl FnOnce(u32) -> What) {
+    fn on_open_file(
+        &mut self,
+        told: &Observation,
+        number: u64,
+        what: impl FnOnce(u32) -> EventKind,
+    ) {
         match self.opens.get(&number).copied() {
-            Some(Open { index }) => self.tell(told, what(index)),
+            Some(OpenFile { index }) => self.push_event(told, what(index)),
             None => self.unknown += 1,
         }
     }
 
-    fn open(&mut self, told: &Told, number: u64, stored: &Stored) {
-        let Stored { path, device, inode, size_bytes } = stored.clone();
+    fn on_open(&mut self, told: &Observation, number: u64, stored: &ObservedFile) {
+        let ObservedFile { path, device, inode, size_bytes } = stored.clone();
         let known = self.files.get(&(device, inode)).copied();
         let file = known.unwrap_or_else(|| {
-            let file = next(&mut self.counts.files);
+            let file = take_index(&mut self.counts.files);
             self.files.insert((device, inode), file);
             file
         });
         if known.is_none() {
             self.paths.push(path.clone().into_os_string());
             self.sizes.push(size_bytes);
-            self.tell(told, What::File { path, size_bytes, device, inode });
+            self.push_event(told, EventKind::File { path, size_bytes, device, inode });
         } else {
-            self.resize(told, file, size_bytes);
+            self.on_resize(told, file, size_bytes);
         }
-        let index = next(&mut self.counts.opens);
-        self.opens.insert(number, Open { index });
-        self.tell(told, What::Open { file });
+        let index = take_index(&mut self.counts.opens);
+        self.opens.insert(number, OpenFile { index });
+        self.push_event(told, EventKind::Open { file });
     }
 
     /// A file that is known has so many bytes now.
-    fn resize(&mut self, told: &Told, file: u32, size_bytes: u64) {
+    fn on_resize(&mut self, told: &Observation, file: u32, size_bytes: u64) {
         if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
-            self.tell(told, What::Truncate { file, size_bytes });
+            self.push_event(told, EventKind::Truncate { file, size_bytes });
         }
     }
 
     /// A mapping of the open file of `of`, and of the same kind, is made.
-    fn map(&mut self, told: &Told, address: u64, length: u64, of: &Mapped) {
-        let index = next(&mut self.counts.mappings);
-        let mapped = Mapped { address, length, index, first_page: 0, ..*of };
-        self.tell(
+    fn add_mapping(&mut self, told: &Observation, address: u64, length: u64, of: &MappedPart) {
+        let index = take_index(&mut self.counts.mappings);
+        let mapped = MappedPart { address, length, index, first_page: 0, ..*of };
+        self.push_event(
             told,
-            What::Map {
+            EventKind::Map {
                 open: of.open,
                 address,
                 length_bytes: length,
@@ -298,24 +291,24 @@ impl Assembly {
         self.space(told).add(mapped);
     }
 
-    fn parts(&mut self, told: &Told, address: u64, length: u64) -> Vec<(u32, Pages)> {
+    fn parts(&mut self, told: &Observation, address: u64, length: u64) -> Vec<(u32, Pages)> {
         let page_bytes = self.page_bytes;
         self.space(told).parts(address, length, page_bytes)
     }
 
     fn each_part(
         &mut self,
-        told: &Told,
+        told: &Observation,
         address: u64,
         length: u64,
-        what: impl Fn(u32, Pages) -> What,
+        what: impl Fn(u32, Pages) -> EventKind,
     ) {
         for (mapping, pages) in self.parts(told, address, length) {
-            self.tell(told, what(mapping, pages));
+            self.push_event(told, what(mapping, pages));
         }
     }
 
-    fn unmap(&mut self, told: &Told, address: u64, length: u64) {
+    fn remove_range(&mut self, told: &Observation, address: u64, length: u64) {
         let parts = self.parts(told, address, length);
         let page_bytes = self.page_bytes;
         let mut gone = HashSet::new();
@@ -324,31 +317,31 @@ impl Assembly {
         });
         for (mapping, pages) in parts {
             let is_whole = gone.contains(&mapping);
-            self.tell(told, What::Unmap { mapping, part: (!is_whole).then_some(pages) });
+            self.push_event(told, EventKind::Unmap { mapping, part: (!is_whole).then_some(pages) });
         }
     }
 
-    fn move_to(&mut self, told: &Told, from: (u64, u64), to: (u64, u64)) {
+    fn move_range(&mut self, told: &Observation, from: (u64, u64), to: (u64, u64)) {
         // Most memory that moves is no file's.
-        let Some(mapped) = self.space(told).at(from.0).copied() else {
-            self.unmap(told, to.0, to.1);
+        let Some(mapped) = self.space(told).part_at(from.0).copied() else {
+            self.remove_range(told, to.0, to.1);
             return;
         };
         let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
         if is_whole {
             let page_bytes = self.page_bytes;
             self.space(told).remove(from.0, from.1, page_bytes, |_| ());
-            self.unmap(told, to.0, to.1);
-            let what = What::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
-            self.tell(told, what);
-            self.space(told).add(Mapped { address: to.0, length: to.1, ..mapped });
+            self.remove_range(told, to.0, to.1);
+            let what = EventKind::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
+            self.push_event(told, what);
+            self.space(told).add(MappedPart { address: to.0, length: to.1, ..mapped });
         } else {
             // A part that moves is a mapping of its own from here on.
             let skipped = from.0 - mapped.address;
             let offset_bytes = mapped.offset_bytes + skipped;
-            self.unmap(told, from.0, from.1);
-            self.unmap(told, to.0, to.1);
-            self.map(told, to.0, to.1, &Mapped { offset_bytes, ..mapped });
+            self.remove_range(told, from.0, from.1);
+            self.remove_range(told, to.0, to.1);
+            self.add_mapping(told, to.0, to.1, &MappedPart { offset_bytes, ..mapped });
         }
     }
 }
@@ -359,22 +352,22 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    fn of(assembly: &mut Assembly, process: Image, did: Did) -> Vec<What> {
-        let told = Told { process, thread: process.0, user_ns: 0, did };
-        assembly.take(&told).into_iter().map(|event| event.what).collect()
+    fn of(assembly: &mut Assembly, process: ProcessImage, did: Action) -> Vec<EventKind> {
+        let told = Observation { process, thread: process.0, user_ns: 0, action: did };
+        assembly.add(&told).into_iter().map(|event| event.kind).collect()
     }
 
-    fn begin(parent: u32, fork: u64) -> Did {
-        Did::Begin { parent, fork, program: "/p".into() }
+    fn begin(parent: u32, fork: u64) -> Action {
+        Action::Start { parent, fork, program: "/p".into() }
     }
 
-    fn open(number: u64) -> Did {
-        let file = Stored { path: "/a".into(), device: 1, inode: 2, size_bytes: 1 << 20 };
-        Did::Open { number, file }
+    fn open(number: u64) -> Action {
+        let file = ObservedFile { path: "/a".into(), device: 1, inode: 2, size_bytes: 1 << 20 };
+        Action::Open { number, file }
     }
 
-    fn map(open: u64, first: u64, pages: u64, offset: u64) -> Did {
-        Did::Map {
+    fn map(open: u64, first: u64, pages: u64, offset: u64) -> Action {
+        Action::Map {
             open,
             address: first * PAGE,
             length: pages * PAGE,
@@ -384,14 +377,15 @@ mod tests {
         }
     }
 
-    fn unmap(first: u64, pages: u64) -> Did {
-        Did::Unmap { address: first * PAGE, length: pages * PAGE }
+    fn unmap(first: u64, pages: u64) -> Action {
+        Action::Unmap { address: first * PAGE, length: pages * PAGE }
     }
 
-    fn touch(assembly: &mut Assembly, process: Image, page: u64) -> Option<(u32, u64)> {
-        match of(assembly, process, Did::Touch { address: page * PAGE + 5, is_write: false }).pop()
+    fn touch(assembly: &mut Assembly, process: ProcessImage, page: u64) -> Option<(u32, u64)> {
+        match of(assembly, process, Action::Touch { address: page * PAGE + 5, is_write: false })
+            .pop()
         {
-            Some(What::Touch { mapping, page, is_write: false }) => Some((mapping, page)),
+            Some(EventKind::Touch { mapping, page, is_write: false }) => Some((mapping, page)),
             _ => None,
         }
     }
@@ -406,21 +400,21 @@ mod tests {
         assert_eq!(of(all, parent, begin(1, 0)).len(), 1);
         assert_eq!(of(all, parent, open(55)).len(), 3);
         // A second open file of the same file.
-        assert_eq!(of(all, parent, open(56)), [What::Open { file: 0 }]);
+        assert_eq!(of(all, parent, open(56)), [EventKind::Open { file: 0 }]);
         let mapped = of(all, parent, map(56, 100, 16, 4));
-        assert!(matches!(&mapped[..], [What::Map { open: 1, protection: 1, flags: 2, .. }]));
+        assert!(matches!(&mapped[..], [EventKind::Map { open: 1, protection: 1, flags: 2, .. }]));
         assert_eq!(touch(all, parent, 101), Some((0, 1)));
         // It is no first touch any more.
         assert_eq!(touch(all, parent, 101), None);
         assert_eq!(touch(all, parent, 116), None);
-        assert_eq!(of(all, parent, Did::Fork { fork: 1 }), []);
+        assert_eq!(of(all, parent, Action::Fork { fork: 1 }), []);
         let part = Some(Pages { first: 4, pages: 2 });
-        assert_eq!(of(all, parent, unmap(104, 2)), [What::Unmap { mapping: 0, part }]);
+        assert_eq!(of(all, parent, unmap(104, 2)), [EventKind::Unmap { mapping: 0, part }]);
         assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
         // What is after the hole moves, and is a mapping of its own.
         let (from, to) = ((106 * PAGE, 10 * PAGE), (300 * PAGE, 10 * PAGE));
-        let moved = of(all, parent, Did::Move { from, to });
-        let [What::Unmap { .. }, What::Map { offset_bytes, .. }] = moved[..] else {
+        let moved = of(all, parent, Action::Move { from, to });
+        let [EventKind::Unmap { .. }, EventKind::Map { offset_bytes, .. }] = moved[..] else {
             panic!("{moved:?}");
         };
         assert_eq!(offset_bytes, 10 * PAGE);
@@ -428,9 +422,9 @@ mod tests {
         // The child begins late, with all 16 pages.
         assert_eq!(of(all, child, begin(7, 1)).len(), 3);
         assert_eq!(touch(all, child, 105), Some((2, 5)));
-        assert_eq!(of(all, child, unmap(0, 1000)), [What::Unmap { mapping: 2, part: None }]);
+        assert_eq!(of(all, child, unmap(0, 1000)), [EventKind::Unmap { mapping: 2, part: None }]);
         assert_eq!(assembly.unknown, 0);
-        assert_eq!(of(&mut assembly, (9, 0), Did::Fork { fork: 0 }), []);
+        assert_eq!(of(&mut assembly, (9, 0), Action::Fork { fork: 0 }), []);
         assert_eq!(assembly.unknown, 1);
     }
 }

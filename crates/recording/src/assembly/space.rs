@@ -6,7 +6,7 @@ use crate::event::Pages;
 
 /// A mapping, or what is left of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mapped {
+pub struct MappedPart {
     pub address: u64,
     pub length: u64,
     /// Which mapping of the recording it is.
@@ -20,16 +20,16 @@ pub struct Mapped {
     pub flags: u32,
 }
 
-impl Mapped {
+impl MappedPart {
     fn end(&self) -> u64 {
         self.address.saturating_add(self.length)
     }
 
     /// The part of it from `start` to `end`.
-    fn cut(&self, start: u64, end: u64, page_bytes: u64) -> Option<Mapped> {
+    fn cut(&self, start: u64, end: u64, page_bytes: u64) -> Option<MappedPart> {
         let (start, end) = (start.max(self.address), end.min(self.end()));
         let skipped = start.saturating_sub(self.address);
-        (start < end).then(|| Mapped {
+        (start < end).then(|| MappedPart {
             address: start,
             length: end - start,
             first_page: self.first_page + skipped / page_bytes,
@@ -41,20 +41,20 @@ impl Mapped {
 
 /// Mappings, no two of which overlap.
 #[derive(Clone, Debug, Default)]
-pub struct Space {
-    by_address: BTreeMap<u64, Mapped>,
+pub struct MappedSpace {
+    by_address: BTreeMap<u64, MappedPart>,
     /// In how many parts each mapping is there that is not there in one.
     parts: HashMap<u32, usize>,
 }
 
-impl Space {
+impl MappedSpace {
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Mapped> {
+    pub fn all(&self) -> impl Iterator<Item = &MappedPart> {
         self.by_address.values()
     }
 
     /// Adds one, where none is.
-    pub fn add(&mut self, mapped: Mapped) {
+    pub fn add(&mut self, mapped: MappedPart) {
         self.by_address.insert(mapped.address, mapped);
     }
 
@@ -64,21 +64,21 @@ impl Space {
     }
 
     /// The one at `address`.
-    pub fn at(&self, address: u64) -> Option<&Mapped> {
+    pub fn part_at(&self, address: u64) -> Option<&MappedPart> {
         let (_, mapped) = self.by_address.range(..=address).next_back()?;
         (address < mapped.end()).then_some(mapped)
     }
 
     /// The mapping and the page of it at `address`.
     pub fn page_at(&self, address: u64, page_bytes: u64) -> Option<(u32, u64)> {
-        let mapped = self.at(address)?;
+        let mapped = self.part_at(address)?;
         Some((mapped.index, mapped.first_page + (address - mapped.address) / page_bytes))
     }
 
-    fn overlapping(&self, address: u64, length: u64) -> Vec<Mapped> {
+    fn overlapping(&self, address: u64, length: u64) -> Vec<MappedPart> {
         let end = address.saturating_add(length);
         let all = self.by_address.range(..end).rev().map(|(_, mapped)| *mapped);
-        let mut found: Vec<Mapped> = all.take_while(|mapped| mapped.end() > address).collect();
+        let mut found: Vec<MappedPart> = all.take_while(|mapped| mapped.end() > address).collect();
         found.reverse();
         found
     }
@@ -150,7 +150,7 @@ mod tests {
             seed ^= seed << 17;
             seed % below
         };
-        let mut space = Space::default();
+        let mut space = MappedSpace::default();
         let mut array: Vec<Option<(u32, u64)>> = vec![None; 64];
         for index in 0..2000 {
             let (first, pages) = (draw(64), 1 + draw(16));
@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(HashSet::from_iter(gone), &was - &left, "step {index}");
             let is_mapped = draw(2) == 0;
             if is_mapped {
-                space.add(Mapped { address, length, index, ..Mapped::default() });
+                space.add(MappedPart { address, length, index, ..MappedPart::default() });
             }
             for page in first..first + pages {
                 array[page as usize] = is_mapped.then_some((index, page - first));

@@ -5,24 +5,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// A process, and how many programs it was before by exec.
-pub type Image = (u32, u32);
+pub type ProcessImage = (u32, u32);
 
 /// Something that a thread of a process did.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Told {
-    pub process: Image,
+pub struct Observation {
+    pub process: ProcessImage,
     pub thread: u32,
     /// The user time of the thread until then, in nanoseconds.
     pub user_ns: u64,
-    pub did: Did,
+    pub action: Action,
 }
 
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
-pub enum Did {
+pub enum Action {
     /// The process begins, made by this fork of `parent` where that is recorded.
-    Begin {
+    Start {
         parent: u32,
         fork: u64,
         program: PathBuf,
@@ -34,11 +34,11 @@ pub enum Did {
     /// It has a file open. It is called by this number from here on.
     Open {
         number: u64,
-        file: Stored,
+        file: ObservedFile,
     },
     /// The file has the size that is told with it now.
     Resize {
-        file: Stored,
+        file: ObservedFile,
     },
     Map {
         open: u64,
@@ -86,22 +86,22 @@ pub enum Did {
         offset_bytes: u64,
         length: u64,
     },
-    End,
+    Exit,
 }
 
 /// A file that is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Stored {
+pub struct ObservedFile {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
     pub size_bytes: u64,
 }
 
-impl Stored {
+impl ObservedFile {
     /// The bytes of the file now, if it is still the one at its path.
-    pub fn size_now(&self) -> Option<u64> {
+    pub fn current_size_bytes(&self) -> Option<u64> {
         let found = fs::metadata(&self.path).ok()?;
         ((found.dev(), found.ino()) == (self.device, self.inode)).then_some(found.len())
     }

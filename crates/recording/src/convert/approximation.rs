@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::{Header, Mode, NO_CLOCK};
+use crate::header::{Header, NO_CLOCK, RecordingMode};
 use crate::reader::Truncated;
 
 /// Something that the job of a recording leaves out or says otherwise, as a sentence without its
@@ -18,7 +18,7 @@ impl fmt::Display for Approximation {
 
 /// What is to be said of a recording, each thing once with how often it came.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct ApproximationCounts {
     pub moves: u64,
     pub protections: u64,
     pub parts: u64,
@@ -35,7 +35,7 @@ pub struct Said {
     pub unnamed: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
-    mode: Option<Mode>,
+    mode: Option<RecordingMode>,
     has_no_waits: bool,
     resolution_ns: u64,
     open_pages: u64,
@@ -44,60 +44,61 @@ pub struct Said {
 }
 
 /// Names of a list that are told.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
-impl Said {
-    pub fn header(&mut self, header: &Header) {
+impl ApproximationCounts {
+    pub fn set_header(&mut self, header: &Header) {
         self.mode = Some(header.mode);
         self.resolution_ns = header.resolution_ns;
         self.open_pages = header.open_pages;
         self.has_no_waits = header.clock == NO_CLOCK;
     }
 
-    pub fn lost(&mut self, events: u64) {
+    pub fn set_lost(&mut self, events: u64) {
         self.lost = events;
     }
 
-    pub fn truncated(&mut self, truncated: Option<Truncated>) {
+    pub fn set_truncated(&mut self, truncated: Option<Truncated>) {
         self.truncated = truncated;
     }
 
     /// All of it, what matters most first.
-    pub fn all(&self) -> Vec<Approximation> {
-        let texts = self.of_recording().into_iter().chain(self.of_files()).chain(self.of_calls());
+    pub fn approximations(&self) -> Vec<Approximation> {
+        let texts =
+            self.recording_texts().into_iter().chain(self.file_texts()).chain(self.call_texts());
         texts.flatten().map(Approximation).collect()
     }
 
     /// What the recording does not have.
-    fn of_recording(&self) -> [Option<String>; 8] {
+    fn recording_texts(&self) -> [Option<String>; 8] {
         let cut = |Truncated { at, events }| {
-            let events = many(events, "event");
+            let events = plural(events, "event");
             format!("the recording is cut off at byte {at}; it has {events} until then")
         };
         let has = |is_so: bool, what: &str| is_so.then(|| format!("the recording {what}"));
-        let is = |mode: Mode| self.mode == Some(mode);
+        let is = |mode: RecordingMode| self.mode == Some(mode);
         [
             self.truncated.map(cut),
             (self.lost > 0)
-                .then(|| format!("{} were lost while recording", many(self.lost, "event"))),
+                .then(|| format!("{} were lost while recording", plural(self.lost, "event"))),
             has(
-                is(Mode::Import),
+                is(RecordingMode::Import),
                 "was imported and shows faults only: what fault-around mapped, reads, advice, \
                  think times, and what was cached before are not in it; with major faults only, a \
                  scan has few touches",
             ),
             has(
-                is(Mode::Faults),
+                is(RecordingMode::Faults),
                 "shows faults only: pages that fault-around or a large folio has mapped beside \
                  them are not in it",
             ),
             has(self.has_no_waits, "has no think times"),
             has(
-                is(Mode::FirstTouches) || is(Mode::Faults),
+                is(RecordingMode::FirstTouches) || is(RecordingMode::Faults),
                 "has the first touch of each page only, so that pages which a memory limit evicts \
                  are not read again",
             ),
-            (is(Mode::Changes) && self.open_pages > 0).then(|| {
+            (is(RecordingMode::Changes) && self.open_pages > 0).then(|| {
                 format!(
                     "the recording has each change of page, but maybe not the touch of a page \
                      that is among the last {} that its process touched",
@@ -110,36 +111,36 @@ impl Said {
     }
 
     /// What is said otherwise of its files.
-    fn of_files(&self) -> [Option<String>; 5] {
+    fn file_texts(&self) -> [Option<String>; 5] {
         let recorded = |files: &[String], why: &str| {
-            named(files).map(|names| format!("the size recorded is taken for {names}{why}"))
+            names_text(files).map(|names| format!("the size recorded is taken for {names}{why}"))
         };
         [
             recorded(&self.gone, ": not there any more, or not where pages can be counted"),
             recorded(&self.unnamed, ": no job can name a path that is not UTF-8"),
             recorded(&self.changed, " of another size now"),
-            named(&self.twins).map(|names| {
+            names_text(&self.twins).map(|names| {
                 format!("other names of files that the job has are files of their own: {names}")
             }),
-            named(&self.grown)
+            names_text(&self.grown)
                 .map(|names| format!("the largest size is taken from the beginning for {names}")),
         ]
     }
 
     /// What is said otherwise of what its processes did.
-    fn of_calls(&self) -> [Option<String>; 11] {
+    fn call_texts(&self) -> [Option<String>; 11] {
         [
-            counted(self.truncations, "change of the size", "of a file", "left out"),
+            count_text(self.truncations, "change of the size", "of a file", "left out"),
             (self.processes > 1).then(|| {
                 format!("its {} processes are threads with mappings of their own", self.processes)
             }),
-            counted(
+            count_text(
                 self.inherited_mappings,
                 "mapping",
                 "that a fork handed on",
                 "there from the beginning, without advice from before",
             ),
-            counted(
+            count_text(
                 self.shared_mappings,
                 "mapping",
                 "that several threads use, make or take away",
@@ -147,21 +148,21 @@ impl Said {
             ),
             (self.threads > 1).then(|| format!("its {} threads begin together", self.threads)),
             self.has_think_times.then(|| "think times are the mean of each phase".to_string()),
-            counted(
+            count_text(
                 self.moves,
                 "mremap",
                 "of a mapping",
                 "left out; it has its largest length from the beginning",
             ),
-            counted(self.protections, "mprotect", "", "left out, with the VMAs that it makes"),
-            counted(self.parts, "munmap", "of a part of a mapping", "left out"),
-            counted(
+            count_text(self.protections, "mprotect", "", "left out, with the VMAs that it makes"),
+            count_text(self.parts, "munmap", "of a part of a mapping", "left out"),
+            count_text(
                 self.other_advice,
                 "call of madvise or fadvise",
                 "of kinds that no job has",
                 "left out",
             ),
-            counted(
+            count_text(
                 self.shared_writes,
                 "write",
                 "to shared mappings",
@@ -172,13 +173,13 @@ impl Said {
 }
 
 /// What became of `count` things of a kind, of those that `which` tells apart; `None` of none.
-fn counted(count: u64, what: &str, which: &str, became: &str) -> Option<String> {
+fn count_text(count: u64, what: &str, which: &str, became: &str) -> Option<String> {
     let which = if which.is_empty() { String::new() } else { format!(" {which}") };
     let is_are = if count == 1 { "is" } else { "are" };
-    (count > 0).then(|| format!("{}{which} {is_are} {became}", many(count, what)))
+    (count > 0).then(|| format!("{}{which} {is_are} {became}", plural(count, what)))
 }
 
-fn many(count: u64, what: &str) -> String {
+fn plural(count: u64, what: &str) -> String {
     match (count, what.split_once(' ')) {
         (1, _) => format!("1 {what}"),
         (_, Some((first, rest))) => format!("{count} {first}s {rest}"),
@@ -187,12 +188,12 @@ fn many(count: u64, what: &str) -> String {
 }
 
 /// So many files by name; `None` of none.
-fn named(names: &[String]) -> Option<String> {
-    let shown = names.iter().take(MOST_NAMES).map(|name| format!("'{name}'")).collect::<Vec<_>>();
-    let rest = match names.len().saturating_sub(MOST_NAMES) {
+fn names_text(names: &[String]) -> Option<String> {
+    let shown = names.iter().take(MAX_NAMES).map(|name| format!("'{name}'")).collect::<Vec<_>>();
+    let rest = match names.len().saturating_sub(MAX_NAMES) {
         0 => String::new(),
         rest => format!(" and {rest} more"),
     };
-    let files = many(names.len() as u64, "file");
+    let files = plural(names.len() as u64, "file");
     (!names.is_empty()).then(|| format!("{files} ({}{rest})", shown.join(", ")))
 }

@@ -6,15 +6,15 @@ use crate::event::Pages;
 
 /// A thread.
 #[derive(Debug)]
-pub struct Thread {
+pub struct DraftThread {
     pub process: u32,
     pub tid: u32,
-    pub drafts: Drafts,
+    pub drafts: DraftSteps,
 }
 
 /// What a thread does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Draft {
+pub enum DraftStep {
     /// A mapping is made.
     Map { mapping: usize },
     /// A mapping is taken away.
@@ -31,26 +31,26 @@ pub enum Draft {
 
 /// A step of a thread, both as indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StepOf {
+pub struct StepRef {
     pub thread: u32,
     pub step: usize,
 }
 
 /// The steps of one thread, in order.
 #[derive(Debug, Default)]
-pub struct Drafts {
-    pub steps: Vec<Draft>,
+pub struct DraftSteps {
+    pub steps: Vec<DraftStep>,
     /// What a step waits for, by its index.
-    pub after: BTreeMap<usize, Vec<StepOf>>,
+    pub dependencies: BTreeMap<usize, Vec<StepRef>>,
     /// The steps that somebody waits for.
     pub awaited: BTreeSet<usize>,
     /// What the next step waits for.
-    waits_for: Vec<StepOf>,
+    next_dependencies: Vec<StepRef>,
     /// The last of them that makes accesses: time to think is after one.
     last_access: Option<usize>,
 }
 
-impl Drafts {
+impl DraftSteps {
     /// The last step is awaited as it is now. Returns its index.
     pub fn seal(&mut self) -> Option<usize> {
         let last = self.steps.len().checked_sub(1)?;
@@ -59,19 +59,19 @@ impl Drafts {
     }
 
     /// The next step waits for that of another thread.
-    pub fn wait_for(&mut self, step: StepOf) {
-        self.waits_for.push(step);
+    pub fn wait_for(&mut self, step: StepRef) {
+        self.next_dependencies.push(step);
     }
 
     /// Whether the next step can be one with the last one.
-    fn goes_on(&self) -> bool {
+    fn can_extend(&self) -> bool {
         let is_awaited = self.awaited.last().is_some_and(|last| last + 1 == self.steps.len());
-        self.waits_for.is_empty() && !is_awaited
+        self.next_dependencies.is_empty() && !is_awaited
     }
 
     /// The thread thinks.
-    pub fn think(&mut self, ns: u64) {
-        if let Some(Draft::Touch { think_ns, .. } | Draft::Read { think_ns, .. }) =
+    pub fn add_think_time(&mut self, ns: u64) {
+        if let Some(DraftStep::Touch { think_ns, .. } | DraftStep::Read { think_ns, .. }) =
             self.last_access.and_then(|at| self.steps.get_mut(at))
         {
             *think_ns = think_ns.saturating_add(ns);
@@ -79,20 +79,25 @@ impl Drafts {
     }
 
     /// Adds a step, to the last one where both are one phase.
-    pub fn push(&mut self, step: Draft) {
-        let goes_on = self.goes_on();
+    pub fn push(&mut self, step: DraftStep) {
+        let goes_on = self.can_extend();
         match (self.steps.last_mut().filter(|_| goes_on), &step) {
             (
-                Some(Draft::Touch { mapping, is_write, pages, think_ns }),
-                Draft::Touch { mapping: same, is_write: writes, pages: more, think_ns: thinks },
+                Some(DraftStep::Touch { mapping, is_write, pages, think_ns }),
+                DraftStep::Touch { mapping: same, is_write: writes, pages: more, think_ns: thinks },
             ) if mapping == same && is_write == writes => {
                 pages.extend(more);
                 *think_ns = think_ns.saturating_add(*thinks);
                 return;
             }
             (
-                Some(Draft::Read { open, length_bytes, offsets, think_ns }),
-                Draft::Read { open: same, length_bytes: length, offsets: more, think_ns: thinks },
+                Some(DraftStep::Read { open, length_bytes, offsets, think_ns }),
+                DraftStep::Read {
+                    open: same,
+                    length_bytes: length,
+                    offsets: more,
+                    think_ns: thinks,
+                },
             ) if open == same && length_bytes == length => {
                 offsets.extend(more);
                 *think_ns = think_ns.saturating_add(*thinks);
@@ -100,19 +105,19 @@ impl Drafts {
             }
             _ => {}
         }
-        if matches!(step, Draft::Touch { .. } | Draft::Read { .. }) {
+        if matches!(step, DraftStep::Touch { .. } | DraftStep::Read { .. }) {
             self.last_access = Some(self.steps.len());
         }
-        if !self.waits_for.is_empty() {
-            self.after.insert(self.steps.len(), std::mem::take(&mut self.waits_for));
+        if !self.next_dependencies.is_empty() {
+            self.dependencies.insert(self.steps.len(), std::mem::take(&mut self.next_dependencies));
         }
         self.steps.push(step);
     }
 
     /// Adds a touch.
-    pub fn touch(&mut self, mapping: usize, is_write: bool, page: u64) {
-        let goes_on = self.goes_on();
-        if let Some(Draft::Touch { mapping: same, is_write: writes, pages, .. }) =
+    pub fn push_touch(&mut self, mapping: usize, is_write: bool, page: u64) {
+        let goes_on = self.can_extend();
+        if let Some(DraftStep::Touch { mapping: same, is_write: writes, pages, .. }) =
             self.steps.last_mut()
             && goes_on
             && (mapping, is_write) == (*same, *writes)
@@ -120,6 +125,6 @@ impl Drafts {
             pages.push(page);
             return;
         }
-        self.push(Draft::Touch { mapping, is_write, pages: vec![page], think_ns: 0 });
+        self.push(DraftStep::Touch { mapping, is_write, pages: vec![page], think_ns: 0 });
     }
 }

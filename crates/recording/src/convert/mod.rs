@@ -7,10 +7,7 @@
 mod advice;
 mod approximation;
 mod drafts;
-mod files;
 mod gather;
-mod mappings;
-mod names;
 mod order;
 mod steps;
 
@@ -20,7 +17,7 @@ use std::path::Path;
 use filemap_job::ProgramSpec;
 
 pub use self::approximation::Approximation;
-use self::gather::Gathered;
+use self::gather::RecordedProgram;
 use crate::error::{Error, Problem};
 use crate::reader::Reader;
 
@@ -35,7 +32,7 @@ pub struct Conversion {
 
 /// A file that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Existing {
+pub struct ExistingFile {
     /// Its size in bytes.
     pub size_bytes: u64,
     /// What tells it from others: device and inode.
@@ -47,16 +44,16 @@ pub struct Existing {
 ///
 /// # Errors
 /// When it cannot be read, or has no access.
-pub fn program<R: Read>(
+pub fn convert<R: Read>(
     reader: &mut Reader<R>,
-    existing: &dyn Fn(&Path) -> Option<Existing>,
+    existing: &dyn Fn(&Path) -> Option<ExistingFile>,
 ) -> Result<Conversion, Error> {
-    let mut gathered = Gathered::new(reader.header());
+    let mut gathered = RecordedProgram::new(reader.header());
     for event in reader.by_ref() {
-        gathered.take(event?);
+        gathered.add(event?);
     }
-    gathered.said.lost(reader.totals().lost);
-    gathered.said.truncated(reader.truncated());
+    gathered.approximations.set_lost(reader.totals().lost);
+    gathered.approximations.set_truncated(reader.truncated());
     let spec = gathered.program(existing);
     let nothing = || match reader.truncated() {
         Some(_) => Problem::CutOff,

@@ -1,32 +1,37 @@
 //! The tables of the job.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use filemap_job::bounds::MAX_THINK_NS;
-use filemap_job::program::{AfterSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use filemap_job::program::{
+    AfterSpec, FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
+};
 use filemap_job::{ProgramSpec, SizeText};
 
 use super::advice::{self, POPULATE};
-use super::drafts::{Draft, Drafts, StepOf, Thread};
-use super::gather::Gathered;
-use super::names::Names;
-use super::{Conversion, Existing, files};
+use super::approximation::ApproximationCounts;
+use super::drafts::{DraftStep, DraftSteps, DraftThread, StepRef};
+use super::gather::{RecordedFile, RecordedProgram};
+use super::{Conversion, ExistingFile};
 use crate::event::Pages;
 
 /// The names that tables have, by index; empty of what the job does not use.
 #[derive(Debug, Default)]
-struct Tables {
+struct TableNames {
     opens: Vec<String>,
     mappings: Vec<String>,
 }
 
-impl Gathered {
+impl RecordedProgram {
     /// The job of what was gathered; nothing where it has no access.
-    pub fn program(mut self, existing: &dyn Fn(&Path) -> Option<Existing>) -> Option<Conversion> {
-        let used = Used::of(&self);
+    pub fn program(
+        mut self,
+        existing: &dyn Fn(&Path) -> Option<ExistingFile>,
+    ) -> Option<Conversion> {
+        let used = UsedTables::of_program(&self);
         let mut by_use: Vec<usize> =
             (0..self.files.len()).filter(|file| used.files[*file] > 0).collect();
         by_use.sort_by_key(|file| Reverse(used.files[*file]));
@@ -34,20 +39,20 @@ impl Gathered {
             return None;
         }
         let mut spec = ProgramSpec::default();
-        let (mut names, mut seen) = (Names::default(), HashSet::new());
+        let (mut names, mut seen) = (UniqueNames::default(), HashSet::new());
         let mut file_names = vec![String::new(); self.files.len()];
         for file in by_use {
             let of = &self.files[file];
-            let table = files::table(of, &mut names, existing, &mut seen, &mut self.said);
+            let table = file_table(of, &mut names, existing, &mut seen, &mut self.approximations);
             file_names[file].clone_from(&table.name);
             spec.file.push(table);
         }
-        let mut tables = Tables::default();
-        let mut names = Names::default();
+        let mut tables = TableNames::default();
+        let mut names = UniqueNames::default();
         for (open, file) in self.opens.iter().enumerate() {
             let mut name = String::new();
             if used.opens[open] {
-                name = names.give(&file_names[*file]);
+                name = names.assign(&file_names[*file]);
                 spec.open.push(OpenSpec {
                     name: name.clone(),
                     file: file_names[*file].clone(),
@@ -60,21 +65,21 @@ impl Gathered {
         self.add_threads(&mut spec, &tables);
         let pages = (self.page_size != 4096).then(|| SizeText::of(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
-        Some(Conversion { program: spec, approximations: self.said.all() })
+        Some(Conversion { program: spec, approximations: self.approximations.approximations() })
     }
 
     fn arch(&self) -> Option<String> {
         (self.machine == "aarch64").then(|| "arm64".to_string())
     }
 
-    fn add_mappings(&mut self, used: &Used, spec: &mut ProgramSpec, tables: &mut Tables) {
-        let mut names = Names::default();
+    fn add_mappings(&mut self, used: &UsedTables, spec: &mut ProgramSpec, tables: &mut TableNames) {
+        let mut names = UniqueNames::default();
         for (number, mapping) in self.mappings.iter().enumerate() {
             let mut name = String::new();
             if used.mappings[number] {
-                let made = &self.made[mapping.of as usize];
+                let made = &self.recorded_mappings[mapping.recorded as usize];
                 let open = tables.opens[made.open as usize].clone();
-                name = names.give(&open);
+                name = names.assign(&open);
                 let bytes = |pages: u64| SizeText::of(pages.saturating_mul(self.page_size));
                 spec.mapping.push(MappingSpec {
                     name: name.clone(),
@@ -85,30 +90,30 @@ impl Gathered {
                     private: made.is_private && made.is_writable,
                     ..MappingSpec::default()
                 });
-                self.said.inherited_mappings += u64::from(mapping.made_by.is_none());
-                self.said.shared_mappings += u64::from(mapping.stays_instead());
+                self.approximations.inherited_mappings += u64::from(mapping.made_by.is_none());
+                self.approximations.shared_mappings += u64::from(mapping.is_mapped_throughout());
             }
             tables.mappings.push(name);
         }
     }
 
-    fn add_threads(&mut self, spec: &mut ProgramSpec, tables: &Tables) {
-        let mut names = Names::default();
+    fn add_threads(&mut self, spec: &mut ProgramSpec, tables: &TableNames) {
+        let mut names = UniqueNames::default();
         let threads = std::mem::take(&mut self.threads);
         let mut processes = HashSet::new();
-        let kept: Vec<Kept> =
-            threads.into_iter().map(|thread| self.kept_of(thread, tables)).collect();
+        let kept: Vec<JobThread> =
+            threads.into_iter().map(|thread| self.job_thread(thread, tables)).collect();
         let mut name_of = vec![String::new(); kept.len()];
         for (name, thread) in name_of.iter_mut().zip(&kept).filter(|(_, of)| !of.steps.is_empty()) {
             let program = &self.processes[thread.process as usize];
-            *name = names.give(&format!("{program} {}", thread.tid));
+            *name = names.assign(&format!("{program} {}", thread.tid));
         }
         let phases_of: Vec<Vec<usize>> = kept.iter().map(|thread| thread.phases.clone()).collect();
         for (number, thread) in kept.into_iter().enumerate() {
             if thread.steps.is_empty() {
                 continue;
             }
-            let after = |of: &StepOf| {
+            let after = |of: &StepRef| {
                 let phase = *phases_of[of.thread as usize].get(of.step)? as u64;
                 let thread = name_of[of.thread as usize].clone();
                 (phase > 0).then_some(AfterSpec { thread, phase })
@@ -119,25 +124,27 @@ impl Gathered {
             });
             let phase: Vec<ThreadPhaseSpec> = phases.collect();
             processes.insert(thread.process);
-            self.said.has_think_times |= phase.iter().any(|phase| phase.think_ns.is_some());
+            self.approximations.has_think_times |=
+                phase.iter().any(|phase| phase.think_ns.is_some());
             spec.thread.push(ThreadSpec {
                 name: Some(name_of[number].clone()),
                 phase,
                 ..ThreadSpec::default()
             });
         }
-        (self.said.processes, self.said.threads) = (processes.len(), spec.thread.len());
+        (self.approximations.processes, self.approximations.threads) =
+            (processes.len(), spec.thread.len());
     }
 
     /// The steps of `thread` for which the job has something to do.
-    fn kept_of(&self, thread: Thread, tables: &Tables) -> Kept {
-        let Thread { process, tid, drafts } = thread;
-        let Drafts { steps, mut after, awaited, .. } = drafts;
-        let mut kept = Drafts::default();
+    fn job_thread(&self, thread: DraftThread, tables: &TableNames) -> JobThread {
+        let DraftThread { process, tid, drafts } = thread;
+        let DraftSteps { steps, dependencies: mut after, awaited, .. } = drafts;
+        let mut kept = DraftSteps::default();
         let mut phases = Vec::with_capacity(steps.len());
         for (at, step) in steps.into_iter().enumerate() {
             after.remove(&at).into_iter().flatten().for_each(|of| kept.wait_for(of));
-            if let Some(step) = self.kept(step, tables) {
+            if let Some(step) = self.job_step(step, tables) {
                 kept.push(step);
             }
             if awaited.contains(&at) {
@@ -145,30 +152,30 @@ impl Gathered {
             }
             phases.push(kept.steps.len());
         }
-        let mut waits_for = kept.after;
+        let mut waits_for = kept.dependencies;
         let steps = kept.steps.into_iter().enumerate();
         let steps = steps.map(|(at, step)| (step, waits_for.remove(&at).unwrap_or_default()));
-        Kept { process, tid, steps: steps.collect(), phases }
+        JobThread { process, tid, steps: steps.collect(), phases }
     }
 
     /// The last byte that a file of the job has.
-    fn size_of(&self, open: u32) -> u64 {
+    fn file_size(&self, open: u32) -> u64 {
         let file = &self.files[self.opens[open as usize]];
         file.size_bytes.max(file.first_size_bytes).max(file.needed_bytes)
     }
 
     /// `step`, unless the job has nothing to do for it.
-    fn kept(&self, step: Draft, tables: &Tables) -> Option<Draft> {
+    fn job_step(&self, step: DraftStep, tables: &TableNames) -> Option<DraftStep> {
         Some(match step {
-            Draft::Map { mapping } | Draft::Unmap { mapping }
+            DraftStep::Map { mapping } | DraftStep::Unmap { mapping }
                 if tables.mappings[mapping].is_empty()
-                    || !self.mappings[mapping].comes_and_goes() =>
+                    || !self.mappings[mapping].is_mapped_by_steps() =>
             {
                 return None;
             }
-            Draft::Madvise { mapping, advice, pages } => {
-                let made = &self.made[self.mappings[mapping].of as usize];
-                let file_pages = self.size_of(made.open).div_ceil(self.page_size);
+            DraftStep::Madvise { mapping, advice, pages } => {
+                let made = &self.recorded_mappings[self.mappings[mapping].recorded as usize];
+                let file_pages = self.file_size(made.open).div_ceil(self.page_size);
                 let behind = match advice {
                     POPULATE => file_pages.saturating_sub(made.first).min(made.pages),
                     _ => made.pages,
@@ -179,47 +186,47 @@ impl Gathered {
                     return None;
                 }
                 let pages = Pages { first: pages.first, pages: count };
-                Draft::Madvise { mapping, advice, pages }
+                DraftStep::Madvise { mapping, advice, pages }
             }
-            Draft::Fadvise { open, advice, offset_bytes, length_bytes } => {
-                let size = self.size_of(open);
+            DraftStep::Fadvise { open, advice, offset_bytes, length_bytes } => {
+                let size = self.file_size(open);
                 if tables.opens[open as usize].is_empty() || offset_bytes >= size {
                     return None;
                 }
                 let length_bytes = length_bytes.min(size - offset_bytes);
-                Draft::Fadvise { open, advice, offset_bytes, length_bytes }
+                DraftStep::Fadvise { open, advice, offset_bytes, length_bytes }
             }
             step => step,
         })
     }
 
     /// The phase of a step that was kept.
-    fn phase(&self, step: Draft, tables: &Tables) -> ThreadPhaseSpec {
+    fn phase(&self, step: DraftStep, tables: &TableNames) -> ThreadPhaseSpec {
         let bytes = |pages: u64| SizeText::of(pages.saturating_mul(self.page_size));
         let nothing = ThreadPhaseSpec::default();
         match step {
-            Draft::Map { mapping } => {
+            DraftStep::Map { mapping } => {
                 ThreadPhaseSpec { map: Some(tables.mappings[mapping].clone()), ..nothing }
             }
-            Draft::Unmap { mapping } => {
+            DraftStep::Unmap { mapping } => {
                 ThreadPhaseSpec { unmap: Some(tables.mappings[mapping].clone()), ..nothing }
             }
-            Draft::Touch { mapping, is_write, pages, think_ns } => ThreadPhaseSpec {
+            DraftStep::Touch { mapping, is_write, pages, think_ns } => ThreadPhaseSpec {
                 mapping: Some(tables.mappings[mapping].clone()),
                 write: is_write,
-                think_ns: mean(think_ns, pages.len()),
+                think_ns: mean_think_ns(think_ns, pages.len()),
                 pages: Some(Arc::new(pages)),
                 ..nothing
             },
-            Draft::Read { open, length_bytes, offsets, think_ns } => {
-                let think_ns = mean(think_ns, offsets.len());
+            DraftStep::Read { open, length_bytes, offsets, think_ns } => {
+                let think_ns = mean_think_ns(think_ns, offsets.len());
                 let read = ThreadPhaseSpec {
                     open: Some(tables.opens[open as usize].clone()),
                     bs: Some(SizeText::of(length_bytes)),
                     think_ns,
                     ..nothing
                 };
-                match in_sequence(&offsets, length_bytes) {
+                match sequential_range(&offsets, length_bytes) {
                     Some((offset, length)) => ThreadPhaseSpec {
                         offset: (offset > 0).then(|| SizeText::of(offset)),
                         len: Some(SizeText::of(length)),
@@ -230,8 +237,8 @@ impl Gathered {
                     None => ThreadPhaseSpec { offsets: Some(Arc::new(offsets)), ..read },
                 }
             }
-            Draft::Madvise { mapping, advice, pages: Pages { first, pages } } => {
-                let made = &self.made[self.mappings[mapping].of as usize];
+            DraftStep::Madvise { mapping, advice, pages: Pages { first, pages } } => {
+                let made = &self.recorded_mappings[self.mappings[mapping].recorded as usize];
                 let is_whole = first == 0 && pages == made.pages;
                 ThreadPhaseSpec {
                     mapping: Some(tables.mappings[mapping].clone()),
@@ -241,7 +248,7 @@ impl Gathered {
                     ..nothing
                 }
             }
-            Draft::Fadvise { open, advice, offset_bytes, length_bytes } => {
+            DraftStep::Fadvise { open, advice, offset_bytes, length_bytes } => {
                 let has_range = advice::has_range(advice);
                 ThreadPhaseSpec {
                     open: Some(tables.opens[open as usize].clone()),
@@ -256,25 +263,25 @@ impl Gathered {
 }
 
 /// A thread of the job.
-struct Kept {
+struct JobThread {
     process: u32,
     tid: u32,
     /// Each with what it waits for.
-    steps: Vec<(Draft, Vec<StepOf>)>,
+    steps: Vec<(DraftStep, Vec<StepRef>)>,
     /// The phase in which each step was that is recorded, counted from 1: of one that the job
     /// leaves out the phase before it.
     phases: Vec<usize>,
 }
 
 /// The mean of so many times to think, unless it is nothing.
-fn mean(sum_ns: u64, count: usize) -> Option<u64> {
+fn mean_think_ns(sum_ns: u64, count: usize) -> Option<u64> {
     let mean = (sum_ns as f64 / count as f64).round() as u64;
     (mean > 0).then_some(mean.min(MAX_THINK_NS))
 }
 
 /// The part of a file that blocks of `length_bytes` at `offsets` read from its beginning to its
 /// end: where it begins and how long it is.
-fn in_sequence(offsets: &[u64], length_bytes: u64) -> Option<(u64, u64)> {
+fn sequential_range(offsets: &[u64], length_bytes: u64) -> Option<(u64, u64)> {
     let first = *offsets.first()?;
     let is_next = |pair: &[u64]| pair[0].checked_add(length_bytes) == Some(pair[1]);
     let is_so = offsets.windows(2).all(is_next);
@@ -283,16 +290,16 @@ fn in_sequence(offsets: &[u64], length_bytes: u64) -> Option<(u64, u64)> {
 
 /// What the steps use.
 #[derive(Debug)]
-struct Used {
+struct UsedTables {
     /// How often each file is accessed.
     files: Vec<u64>,
     opens: Vec<bool>,
     mappings: Vec<bool>,
 }
 
-impl Used {
-    fn of(gathered: &Gathered) -> Used {
-        let mut used = Used {
+impl UsedTables {
+    fn of_program(gathered: &RecordedProgram) -> UsedTables {
+        let mut used = UsedTables {
             files: vec![0; gathered.files.len()],
             opens: vec![false; gathered.opens.len()],
             mappings: vec![false; gathered.mappings.len()],
@@ -300,23 +307,25 @@ impl Used {
         let steps = gathered.threads.iter().flat_map(|thread| &thread.drafts.steps);
         for step in steps {
             let (open, accesses) = match step {
-                Draft::Map { .. } | Draft::Unmap { .. } => continue,
-                Draft::Touch { mapping, pages, .. } => {
+                DraftStep::Map { .. } | DraftStep::Unmap { .. } => continue,
+                DraftStep::Touch { mapping, pages, .. } => {
                     used.mappings[*mapping] = true;
-                    let made = &gathered.made[gathered.mappings[*mapping].of as usize];
+                    let made =
+                        &gathered.recorded_mappings[gathered.mappings[*mapping].recorded as usize];
                     (made.open, pages.len() as u64)
                 }
-                Draft::Madvise { mapping, .. } => {
-                    let made = &gathered.made[gathered.mappings[*mapping].of as usize];
-                    if gathered.size_of(made.open) == 0 {
+                DraftStep::Madvise { mapping, .. } => {
+                    let made =
+                        &gathered.recorded_mappings[gathered.mappings[*mapping].recorded as usize];
+                    if gathered.file_size(made.open) == 0 {
                         continue;
                     }
                     used.mappings[*mapping] = true;
                     (made.open, 0)
                 }
-                Draft::Read { open, offsets, .. } => (*open, offsets.len() as u64),
-                Draft::Fadvise { open, .. } if gathered.size_of(*open) == 0 => continue,
-                Draft::Fadvise { open, .. } => (*open, 0),
+                DraftStep::Read { open, offsets, .. } => (*open, offsets.len() as u64),
+                DraftStep::Fadvise { open, .. } if gathered.file_size(*open) == 0 => continue,
+                DraftStep::Fadvise { open, .. } => (*open, 0),
             };
             used.opens[open as usize] = true;
             // What is only advised is a file of the job too.
@@ -325,4 +334,72 @@ impl Used {
         }
         used
     }
+}
+
+/// The table of `file`, which is named by its path where it is still there with its size.
+fn file_table(
+    file: &RecordedFile,
+    used: &mut UniqueNames,
+    existing: &dyn Fn(&Path) -> Option<ExistingFile>,
+    seen: &mut HashSet<(u64, u64)>,
+    said: &mut ApproximationCounts,
+) -> FileSpec {
+    let name = used.assign(&file_name(&file.path));
+    let recorded = file.size_bytes.max(file.first_size_bytes);
+    let size_bytes = recorded.max(file.needed_bytes);
+    let shown = || file.path.display().to_string().replace(char::is_control, "?");
+    let path = file.path.to_str();
+    match existing(&file.path).zip(path) {
+        None if path.is_none() => said.unnamed.push(shown()),
+        None => said.gone.push(shown()),
+        Some((now, _)) if now.size_bytes != size_bytes => said.changed.push(shown()),
+        Some((now, _)) if !seen.insert(now.identity) => said.twins.push(shown()),
+        Some((_, path)) => {
+            return FileSpec { name, path: Some(path.to_string()), ..FileSpec::default() };
+        }
+    }
+    if size_bytes > file.first_size_bytes {
+        said.grown.push(shown());
+    }
+    FileSpec { name, size: Some(SizeText::of(size_bytes)), ..FileSpec::default() }
+}
+
+/// Longest name, in characters, without what tells it from others.
+const MAX_LENGTH: usize = 60;
+
+/// Names that were given.
+#[derive(Debug, Default)]
+pub struct UniqueNames {
+    given: HashSet<String>,
+    /// The last number after each of them that several have wanted.
+    numbers: HashMap<String, u64>,
+}
+
+impl UniqueNames {
+    /// A name of one line that nobody else has: `wanted`, or with a number after it.
+    pub fn assign(&mut self, wanted: &str) -> String {
+        let clean = |c: char| if c.is_control() { '?' } else { c };
+        let wanted: String = wanted.chars().map(clean).take(MAX_LENGTH).collect();
+        let wanted = match wanted.trim() {
+            "" => "unnamed",
+            wanted => wanted,
+        };
+        if self.given.insert(wanted.to_string()) {
+            return wanted.to_string();
+        }
+        let number = self.numbers.entry(wanted.to_string()).or_insert(1);
+        loop {
+            *number += 1;
+            let name = format!("{wanted} {number}");
+            if self.given.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
+/// The last part of `path`, as a text.
+pub fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
-use super::sink::{Mapping, Sink};
-use super::{Error, Imported, each_line};
+use super::sink::{RecordingSink, TracedMapping};
+use super::{ImportError, ImportStats, each_line};
 
 /// Most pages of a file, so that its bytes can be counted.
 const MAX_PAGES: u64 = 1 << 48;
 
 /// A line that is a fault.
-struct Fault<'a> {
+struct FaultLine<'a> {
     pid: u32,
     tid: u32,
     is_write: bool,
@@ -20,8 +20,8 @@ struct Fault<'a> {
     name: &'a str,
 }
 
-impl<'a> Fault<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+impl<'a> FaultLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.splitn(7, ' ');
         let pid = words.next()?.parse().ok()?;
         let tid = words.next()?.parse().ok()?;
@@ -34,7 +34,7 @@ impl<'a> Fault<'a> {
         let page = words.next()?.parse().ok().filter(|page| *page < MAX_PAGES)?;
         let size_bytes = words.next()?.parse().ok()?;
         let name = words.next().filter(|name| !name.is_empty())?;
-        Some(Fault { pid, tid, is_write, page, size_bytes, name })
+        Some(FaultLine { pid, tid, is_write, page, size_bytes, name })
     }
 }
 
@@ -42,20 +42,20 @@ impl<'a> Fault<'a> {
 pub fn read<W: Write>(
     trace: impl BufRead,
     name: &str,
-    sink: &mut Sink<'_, W>,
-) -> Result<Imported, Error> {
-    let mut imported = Imported::default();
-    let mut mappings: HashMap<(u32, String), Mapping> = HashMap::new();
+    sink: &mut RecordingSink<'_, W>,
+) -> Result<ImportStats, ImportError> {
+    let mut imported = ImportStats::default();
+    let mut mappings: HashMap<(u32, String), TracedMapping> = HashMap::new();
     let mut last: HashMap<u32, (String, u64)> = HashMap::new();
     imported.lines = each_line(trace, name, |line| {
         if line.trim().is_empty() || line.starts_with('#') {
             return Ok(());
         }
-        let Some(fault) = Fault::of(line) else {
+        let Some(fault) = FaultLine::parse(line) else {
             imported.unknown_lines += 1;
             return Ok(());
         };
-        let Fault { pid, tid, is_write, page, size_bytes, name } = fault;
+        let FaultLine { pid, tid, is_write, page, size_bytes, name } = fault;
         // A fault that is tried again is the same one.
         if last.get(&tid).is_some_and(|(file, at)| (file.as_str(), *at) == (name, page)) {
             return Ok(());
@@ -63,8 +63,8 @@ pub fn read<W: Write>(
         last.insert(tid, (name.to_string(), page));
         let mapping = mappings.entry((pid, name.to_string())).or_insert_with(|| {
             let length = size_bytes.max((page + 1) * 4096);
-            let mapping = Mapping::new(PathBuf::from(name), 0, length, 0);
-            Mapping { size_bytes: Some(size_bytes.max(1)), ..mapping }
+            let mapping = TracedMapping::new(PathBuf::from(name), 0, length, 0);
+            TracedMapping { size_bytes: Some(size_bytes.max(1)), ..mapping }
         });
         if page >= mapping.length_bytes.div_ceil(4096) {
             // The file has grown.
@@ -72,7 +72,7 @@ pub fn read<W: Write>(
             return Ok(());
         }
         imported.faults += 1;
-        Ok(sink.fault((pid, tid, &format!("process {pid}")), mapping, page, is_write)?)
+        Ok(sink.write_fault((pid, tid, &format!("process {pid}")), mapping, page, is_write)?)
     })?;
     imported.mappings = mappings.len() as u64;
     Ok(imported)

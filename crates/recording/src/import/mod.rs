@@ -5,47 +5,46 @@
 
 mod lines;
 mod perf;
-mod regions;
 mod sink;
 
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-use crate::convert::Existing;
+use crate::convert::ExistingFile;
 use crate::frame::reason;
-use crate::header::{Header, Mode};
+use crate::header::{Header, RecordingMode};
 use crate::writer::{Totals, Writer};
 
-use self::sink::Sink;
+use self::sink::RecordingSink;
 
 /// Longest line of a trace, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 16;
 
 /// What wrote a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TraceFormat {
     /// `perf script`, of faults with their addresses.
     PerfScript,
     /// Lines of the stated format.
     Lines,
 }
 
-impl Kind {
+impl TraceFormat {
     /// Every one.
-    pub const ALL: [Kind; 2] = [Kind::PerfScript, Kind::Lines];
+    pub const ALL: [TraceFormat; 2] = [TraceFormat::PerfScript, TraceFormat::Lines];
 
     /// The name that users give.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::PerfScript => "perf-script",
-            Kind::Lines => "lines",
+            TraceFormat::PerfScript => "perf-script",
+            TraceFormat::Lines => "lines",
         }
     }
 }
 
 /// What came of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportStats {
     /// Lines of the trace.
     pub lines: u64,
     /// Lines that are of no known kind.
@@ -66,7 +65,7 @@ pub struct Imported {
 
 /// Why nothing came of a trace: one line that names it, the line and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum ImportError {
     /// The trace cannot be read.
     #[error("trace '{name}', line {line}: it cannot be read: {reason}; give a readable file")]
     Read {
@@ -79,7 +78,7 @@ pub enum Error {
     },
     /// It has no fault on a file.
     #[error("trace '{name}': {what}; {remedy}")]
-    Nothing {
+    NoFaults {
         /// The trace.
         name: String,
         /// What it has instead.
@@ -93,11 +92,11 @@ pub enum Error {
 }
 
 /// What a command says that prints a trace of perf as it is read here.
-const PERF: &str = "print it with perf script --show-mmap-events --show-task-events --ns -F \
+const PERF_REMEDY: &str = "print it with perf script --show-mmap-events --show-task-events --ns -F \
     comm,pid,tid,time,event,addr, of perf record -e page-faults -c 1 -d";
 
 /// What a line of the simple format has.
-const LINE: &str = "give lines of PID TID NANOSECONDS r|w PAGE SIZE NAME";
+const LINES_REMEDY: &str = "give lines of PID TID NANOSECONDS r|w PAGE SIZE NAME";
 
 /// Reads the trace that `kind` wrote from `trace`, called `name`, and writes a recording of it to
 /// `output`, called `out`. `existing` looks for a file that can be read.
@@ -106,37 +105,37 @@ const LINE: &str = "give lines of PID TID NANOSECONDS r|w PAGE SIZE NAME";
 /// When the trace has no fault on a page of a file, cannot be read, or the recording cannot be
 /// written.
 pub fn import(
-    kind: Kind,
+    kind: TraceFormat,
     (trace, name): (impl BufRead, &str),
     (output, out): (impl Write, &str),
-    existing: &dyn Fn(&Path) -> Option<Existing>,
-) -> Result<(Imported, Totals), Error> {
-    let writer = Writer::new(output, out, &Header::new(Mode::Import))?;
-    let mut sink = Sink::new(writer, existing);
+    existing: &dyn Fn(&Path) -> Option<ExistingFile>,
+) -> Result<(ImportStats, Totals), ImportError> {
+    let writer = Writer::new(output, out, &Header::new(RecordingMode::Import))?;
+    let mut sink = RecordingSink::new(writer, existing);
     let imported = match kind {
-        Kind::PerfScript => perf::read(trace, name, &mut sink)?,
-        Kind::Lines => lines::read(trace, name, &mut sink)?,
+        TraceFormat::PerfScript => perf::read(trace, name, &mut sink)?,
+        TraceFormat::Lines => lines::read(trace, name, &mut sink)?,
     };
     if imported.faults == 0 {
-        return Err(nothing(kind, name, &imported));
+        return Err(no_faults_error(kind, name, &imported));
     }
     let (_, totals) = sink.writer.finish()?;
     Ok((imported, totals))
 }
 
-fn nothing(kind: Kind, name: &str, imported: &Imported) -> Error {
-    let Imported { lines, without_address, other_faults, mappings, .. } = *imported;
+fn no_faults_error(kind: TraceFormat, name: &str, imported: &ImportStats) -> ImportError {
+    let ImportStats { lines, without_address, other_faults, mappings, .. } = *imported;
     let what = match kind {
         _ if lines == 0 => "it is empty".to_string(),
         _ if without_address > 0 => format!("its {without_address} faults have no address"),
-        Kind::PerfScript if mappings == 0 => "it has no line about a mapping".to_string(),
+        TraceFormat::PerfScript if mappings == 0 => "it has no line about a mapping".to_string(),
         _ => format!("of its {lines} lines none is a fault on a file ({other_faults} are others)"),
     };
     let remedy = match kind {
-        Kind::PerfScript => PERF,
-        Kind::Lines => LINE,
+        TraceFormat::PerfScript => PERF_REMEDY,
+        TraceFormat::Lines => LINES_REMEDY,
     };
-    Error::Nothing { name: name.to_string(), what, remedy }
+    ImportError::NoFaults { name: name.to_string(), what, remedy }
 }
 
 /// Calls `of` with each line of `trace`, without its end and with what is no text replaced; what is
@@ -144,14 +143,14 @@ fn nothing(kind: Kind, name: &str, imported: &Imported) -> Error {
 fn each_line(
     mut trace: impl BufRead,
     name: &str,
-    mut of: impl FnMut(&str) -> Result<(), Error>,
-) -> Result<u64, Error> {
+    mut of: impl FnMut(&str) -> Result<(), ImportError>,
+) -> Result<u64, ImportError> {
     let mut lines = 0;
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
         let read = (&mut trace).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes);
-        let failed = |error: std::io::Error| Error::Read {
+        let failed = |error: std::io::Error| ImportError::Read {
             name: name.to_string(),
             line: lines + 1,
             reason: reason(&error),

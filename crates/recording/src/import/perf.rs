@@ -4,13 +4,12 @@
 //! and then a record (`PERF_RECORD_MMAP2` and the like) or an event: a period if asked for, its
 //! name with a colon, and its fields.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
-use super::regions::Regions;
-use super::sink::{Mapping, Sink};
-use super::{Error, Imported, each_line};
+use super::sink::{RecordingSink, TracedMapping};
+use super::{ImportError, ImportStats, each_line};
 
 /// Events that are faults.
 const FAULTS: [&str; 4] = [MAJOR_FAULTS, "minor-faults", "page-faults", "faults"];
@@ -23,22 +22,22 @@ const MAJOR_FAULTS: &str = "major-faults";
 const WINDOW_PAGES: u64 = 16;
 
 /// The most pages that one fault maps: those of a huge page.
-const MOST_MAPPED_PAGES: u64 = 512;
+const MAX_MAPPED_PAGES: u64 = 512;
 
 /// The pages between two faults of a thread on one mapping that were touched without a fault, as
 /// far as it can be told: a thread that goes on faults where the next window, or the next folio,
 /// begins. One that touches a page here and there seldom comes to its first page.
-fn hidden(before: u64, page: u64) -> std::ops::Range<u64> {
+fn untraced_pages(before: u64, page: u64) -> std::ops::Range<u64> {
     let is_next = page.is_multiple_of(WINDOW_PAGES)
-        && page.checked_sub(before).is_some_and(|pages| pages <= MOST_MAPPED_PAGES);
+        && page.checked_sub(before).is_some_and(|pages| pages <= MAX_MAPPED_PAGES);
     if is_next { before + 1..page } else { page..page }
 }
 
 /// Paths of what is no file on a disk.
-const NO_FILES: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
+const NON_FILE_PREFIXES: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
 
 /// A line, as far as all have it.
-struct Line<'a> {
+struct TraceLine<'a> {
     program: &'a str,
     /// The process, where the line tells it.
     pid: Option<u32>,
@@ -47,8 +46,8 @@ struct Line<'a> {
     rest: &'a str,
 }
 
-impl<'a> Line<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+impl<'a> TraceLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
         let is_time = |word: &&str| {
             let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             word.strip_suffix(':')
@@ -67,15 +66,15 @@ impl<'a> Line<'a> {
             Some((pid, tid)) => (Some(pid.parse().ok()?), tid),
             None => (None, ids),
         };
-        Some(Line { program: program.trim(), pid, tid: tid.parse().ok()?, rest })
+        Some(TraceLine { program: program.trim(), pid, tid: tid.parse().ok()?, rest })
     }
 }
 
 /// What a line is about.
-enum Said {
+enum TraceRecord {
     Mmap {
         pid: u32,
-        mapping: Option<Mapping>,
+        mapping: Option<TracedMapping>,
         start: u64,
         end: u64,
     },
@@ -95,9 +94,9 @@ enum Said {
     Other,
 }
 
-fn said(line: &Line<'_>) -> Option<Said> {
+fn parse_record(line: &TraceLine<'_>) -> Option<TraceRecord> {
     if let Some(record) = line.rest.strip_prefix("PERF_RECORD_") {
-        return of_record(record);
+        return parse_perf_record(record);
     }
     let mut words = line.rest.split_whitespace().peekable();
     // A period.
@@ -111,33 +110,33 @@ fn said(line: &Line<'_>) -> Option<Said> {
     // One place with its file in brackets is where the program was; the address comes with two.
     let places = line.rest.matches(" (").count();
     let is_major = name == MAJOR_FAULTS;
-    Some(Said::Fault { address: address.filter(|_| places != 1), is_major })
+    Some(TraceRecord::Fault { address: address.filter(|_| places != 1), is_major })
 }
 
-fn of_record(record: &str) -> Option<Said> {
+fn parse_perf_record(record: &str) -> Option<TraceRecord> {
     if let Some(text) = record.strip_prefix("MMAP2 ").or(record.strip_prefix("MMAP ")) {
-        return mmap(text);
+        return parse_mmap(text);
     }
     // (child:thread):(parent:thread)
     if let Some(text) = record.strip_prefix("FORK(") {
         let (child, parent) = text.split_once("):(")?;
         let (pid, tid) = child.split_once(':')?;
         let parent = parent.split_once(':')?.0.parse().ok()?;
-        return Some(Said::Fork { pid: pid.parse().ok()?, tid: tid.parse().ok()?, parent });
+        return Some(TraceRecord::Fork { pid: pid.parse().ok()?, tid: tid.parse().ok()?, parent });
     }
     if let Some(text) = record.strip_prefix("COMM exec: ") {
         let (_, ids) = text.rsplit_once(':')?;
-        return Some(Said::Exec { pid: ids.split('/').next()?.parse().ok()? });
+        return Some(TraceRecord::Exec { pid: ids.split('/').next()?.parse().ok()? });
     }
-    Some(Said::Other)
+    Some(TraceRecord::Other)
 }
 
 /// `pid/tid: [start(length) @ offset major:minor inode generation]: rw-p path`; without what stands
 /// after the offset in an older record.
-fn mmap(text: &str) -> Option<Said> {
+fn parse_mmap(text: &str) -> Option<TraceRecord> {
     let (ids, text) = text.split_once(": [")?;
     // The kernel's own has -1.
-    let Ok(pid) = ids.split('/').next()?.parse() else { return Some(Said::Other) };
+    let Ok(pid) = ids.split('/').next()?.parse() else { return Some(TraceRecord::Other) };
     let (start, text) = text.split_once('(')?;
     let (length, text) = text.split_once(") @ ")?;
     let (place, text) = text.split_once("]: ")?;
@@ -146,28 +145,28 @@ fn mmap(text: &str) -> Option<Said> {
     let (start, length) = (hex(start)?, hex(length)?);
     let end = start.checked_add(length)?;
     let (bits, path) = text.split_once(' ')?;
-    let is_file = path.starts_with('/') && !NO_FILES.iter().any(|no| path.starts_with(no));
+    let is_file = path.starts_with('/') && !NON_FILE_PREFIXES.iter().any(|no| path.starts_with(no));
     let mapping = (is_file && length > 0).then(|| {
-        let mapping = Mapping::new(PathBuf::from(path), start, length, offset);
+        let mapping = TracedMapping::new(PathBuf::from(path), start, length, offset);
         let bit = |letter, bit| if bits.contains(letter) { bit } else { 0 };
-        Mapping {
+        TracedMapping {
             protection: bit('r', 1) | bit('w', 2) | bit('x', 4),
             flags: if bits.contains('s') { 1 } else { 2 },
             ..mapping
         }
     });
-    Some(Said::Mmap { pid, mapping, start, end })
+    Some(TraceRecord::Mmap { pid, mapping, start, end })
 }
 
 /// Reads a trace.
 pub fn read<W: Write>(
     trace: impl BufRead,
     name: &str,
-    sink: &mut Sink<'_, W>,
-) -> Result<Imported, Error> {
-    let mut imported = Imported::default();
-    let mut mappings: Vec<Mapping> = Vec::new();
-    let mut spaces: HashMap<u32, Regions> = HashMap::new();
+    sink: &mut RecordingSink<'_, W>,
+) -> Result<ImportStats, ImportError> {
+    let mut imported = ImportStats::default();
+    let mut mappings: Vec<TracedMapping> = Vec::new();
+    let mut spaces: HashMap<u32, MappedRegions> = HashMap::new();
     let mut pids: HashMap<u32, u32> = HashMap::new();
     // The last fault of each thread: its mapping and page.
     let mut last: HashMap<u32, (usize, u64)> = HashMap::new();
@@ -175,14 +174,15 @@ pub fn read<W: Write>(
         if text.trim().is_empty() || text.starts_with('#') {
             return Ok(());
         }
-        let line = Line::of(text);
-        let Some((line, said)) = line.and_then(|line| said(&line).map(|said| (line, said))) else {
+        let line = TraceLine::parse(text);
+        let Some((line, said)) = line.and_then(|line| parse_record(&line).map(|said| (line, said)))
+        else {
             imported.unknown_lines += 1;
             return Ok(());
         };
         let pid = line.pid.or(pids.get(&line.tid).copied()).unwrap_or(line.tid);
         match said {
-            Said::Mmap { pid, mapping, start, end } => {
+            TraceRecord::Mmap { pid, mapping, start, end } => {
                 imported.mappings += 1;
                 pids.insert(line.tid, pid);
                 let index = mapping.map(|mapping| {
@@ -191,20 +191,20 @@ pub fn read<W: Write>(
                 });
                 spaces.entry(pid).or_default().map(start, end, index);
             }
-            Said::Fork { pid, tid, parent } => {
+            TraceRecord::Fork { pid, tid, parent } => {
                 pids.insert(tid, pid);
                 if pid != parent {
                     let space = spaces.get(&parent).cloned().unwrap_or_default();
                     spaces.insert(pid, space);
-                    sink.begin(pid, Some(parent), line.program)?;
+                    sink.start_process(pid, Some(parent), line.program)?;
                 }
             }
-            Said::Exec { pid } => {
+            TraceRecord::Exec { pid } => {
                 spaces.remove(&pid);
-                sink.begin(pid, Some(pid), line.program)?;
+                sink.start_process(pid, Some(pid), line.program)?;
             }
-            Said::Fault { address: None, .. } => imported.without_address += 1,
-            Said::Fault { address: Some(address), is_major } => {
+            TraceRecord::Fault { address: None, .. } => imported.without_address += 1,
+            TraceRecord::Fault { address: Some(address), is_major } => {
                 let found = spaces.get(&pid).and_then(|space| space.at(address));
                 let Some(found) = found else {
                     imported.other_faults += 1;
@@ -215,16 +215,77 @@ pub fn read<W: Write>(
                 imported.faults += 1;
                 imported.major_faults += u64::from(is_major);
                 let before = last.insert(line.tid, (found, page)).filter(|(of, _)| *of == found);
-                let hidden = before.filter(|_| !is_major).map(|(_, before)| hidden(before, page));
+                let hidden =
+                    before.filter(|_| !is_major).map(|(_, before)| untraced_pages(before, page));
                 for page in hidden.into_iter().flatten() {
                     imported.assumed += 1;
-                    sink.fault((pid, line.tid, line.program), mapping, page, false)?;
+                    sink.write_fault((pid, line.tid, line.program), mapping, page, false)?;
                 }
-                sink.fault((pid, line.tid, line.program), mapping, page, false)?;
+                sink.write_fault((pid, line.tid, line.program), mapping, page, false)?;
             }
-            Said::Other => {}
+            TraceRecord::Other => {}
         }
         Ok(())
     })?;
     Ok(imported)
+}
+
+/// Which mapping lies at which addresses.
+#[derive(Clone, Debug, Default)]
+struct MappedRegions {
+    /// By its first address: the address after it, and the mapping; none where something else
+    /// than a file is mapped.
+    regions: BTreeMap<u64, (u64, Option<usize>)>,
+}
+
+impl MappedRegions {
+    /// Something is mapped from `start` up to `end`, in place of what was there.
+    fn map(&mut self, start: u64, end: u64, mapping: Option<usize>) {
+        let before = self.regions.range(..end).rev();
+        let hit: Vec<(u64, u64, Option<usize>)> = before
+            .take_while(|(_, (behind, _))| *behind > start)
+            .map(|(first, (behind, mapping))| (*first, *behind, *mapping))
+            .collect();
+        for (first, behind, mapping) in hit {
+            self.regions.remove(&first);
+            if first < start {
+                self.regions.insert(first, (start, mapping));
+            }
+            if behind > end {
+                self.regions.insert(end, (behind, mapping));
+            }
+        }
+        self.regions.insert(start, (end, mapping));
+    }
+
+    /// The mapping of a file at `address`.
+    fn at(&self, address: u64) -> Option<usize> {
+        let (_, (end, mapping)) = self.regions.range(..=address).next_back()?;
+        mapping.filter(|_| address < *end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_later_is_on_top() {
+        let mut regions = MappedRegions::default();
+        regions.map(10, 50, Some(1));
+        regions.map(60, 70, Some(2));
+        regions.map(20, 30, Some(3));
+        regions.map(45, 65, None);
+        let at = |address| regions.at(address);
+        assert_eq!(
+            [9, 10, 19, 20, 29, 30, 44].map(at),
+            [None, Some(1), Some(1), Some(3), Some(3), Some(1), Some(1)]
+        );
+        assert_eq!([45, 64, 65, 69, 70].map(at), [None, None, Some(2), Some(2), None]);
+        regions.map(0, 100, Some(4));
+        assert_eq!(
+            [0, 25, 99, 100].map(|address| regions.at(address)),
+            [Some(4), Some(4), Some(4), None]
+        );
+    }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::convert::Existing;
+use crate::convert::ExistingFile;
 use crate::error::Error;
-use crate::event::{Event, What};
+use crate::event::{Event, EventKind};
 use crate::writer::Writer;
 
 /// `PROT_READ`.
@@ -14,7 +14,7 @@ const READABLE: u32 = 1;
 
 /// A mapping that a trace tells of. It is in the recording from its first fault on.
 #[derive(Clone, Debug)]
-pub struct Mapping {
+pub struct TracedMapping {
     pub path: PathBuf,
     pub address: u64,
     pub length_bytes: u64,
@@ -27,11 +27,11 @@ pub struct Mapping {
     pub index: Option<u32>,
 }
 
-impl Mapping {
+impl TracedMapping {
     /// A shared mapping for reading.
-    pub fn new(path: PathBuf, address: u64, length_bytes: u64, offset_bytes: u64) -> Mapping {
+    pub fn new(path: PathBuf, address: u64, length_bytes: u64, offset_bytes: u64) -> TracedMapping {
         let (protection, flags) = (READABLE, 1);
-        Mapping {
+        TracedMapping {
             path,
             address,
             length_bytes,
@@ -45,9 +45,9 @@ impl Mapping {
 }
 
 /// Writes a recording, in which everything is introduced when it is named first.
-pub struct Sink<'a, W> {
+pub struct RecordingSink<'a, W> {
     pub writer: Writer<W>,
-    existing: &'a dyn Fn(&Path) -> Option<Existing>,
+    existing: &'a dyn Fn(&Path) -> Option<ExistingFile>,
     processes: HashMap<u32, u32>,
     threads: HashMap<(u32, u32), u32>,
     /// Each file with its open file description, which has the same index.
@@ -57,9 +57,9 @@ pub struct Sink<'a, W> {
     thread_count: u32,
 }
 
-impl<'a, W: Write> Sink<'a, W> {
-    pub fn new(writer: Writer<W>, existing: &'a dyn Fn(&Path) -> Option<Existing>) -> Self {
-        Sink {
+impl<'a, W: Write> RecordingSink<'a, W> {
+    pub fn new(writer: Writer<W>, existing: &'a dyn Fn(&Path) -> Option<ExistingFile>) -> Self {
+        RecordingSink {
             writer,
             existing,
             processes: HashMap::new(),
@@ -72,11 +72,16 @@ impl<'a, W: Write> Sink<'a, W> {
     }
 
     /// The process `pid` begins anew, with another program or as a child of `parent`.
-    pub fn begin(&mut self, pid: u32, parent: Option<u32>, program: &str) -> Result<(), Error> {
+    pub fn start_process(
+        &mut self,
+        pid: u32,
+        parent: Option<u32>,
+        program: &str,
+    ) -> Result<(), Error> {
         let parent = parent.and_then(|parent| self.processes.get(&parent).copied());
         self.threads.retain(|(of, _), _| *of != pid);
         let program = PathBuf::from(program);
-        self.put(0, What::Process { pid, parent, program })?;
+        self.write_event(0, EventKind::Process { pid, parent, program })?;
         self.processes.insert(pid, self.process_count);
         self.process_count += 1;
         Ok(())
@@ -84,10 +89,10 @@ impl<'a, W: Write> Sink<'a, W> {
 
     /// A fault of thread `tid` of process `pid`, whose program is called `program`, on `page` of
     /// `mapping`.
-    pub fn fault(
+    pub fn write_fault(
         &mut self,
         (pid, tid, program): (u32, u32, &str),
-        mapping: &mut Mapping,
+        mapping: &mut TracedMapping,
         page: u64,
         is_write: bool,
     ) -> Result<(), Error> {
@@ -96,7 +101,7 @@ impl<'a, W: Write> Sink<'a, W> {
             Some(index) => index,
             None => self.map(thread, mapping)?,
         };
-        self.put(thread, What::Touch { mapping, page, is_write })
+        self.write_event(thread, EventKind::Touch { mapping, page, is_write })
     }
 
     fn thread(&mut self, pid: u32, tid: u32, program: &str) -> Result<u32, Error> {
@@ -104,17 +109,17 @@ impl<'a, W: Write> Sink<'a, W> {
             return Ok(*thread);
         }
         if !self.processes.contains_key(&pid) {
-            self.begin(pid, None, program)?;
+            self.start_process(pid, None, program)?;
         }
         let process = self.processes[&pid];
-        self.put(0, What::Thread { process, tid })?;
+        self.write_event(0, EventKind::Thread { process, tid })?;
         self.threads.insert((pid, tid), self.thread_count);
         self.thread_count += 1;
         Ok(self.thread_count - 1)
     }
 
-    fn map(&mut self, thread: u32, mapping: &mut Mapping) -> Result<u32, Error> {
-        let Mapping { address, length_bytes, offset_bytes, protection, flags, .. } = *mapping;
+    fn map(&mut self, thread: u32, mapping: &mut TracedMapping) -> Result<u32, Error> {
+        let TracedMapping { address, length_bytes, offset_bytes, protection, flags, .. } = *mapping;
         let open = match self.files.get(&mapping.path) {
             Some(open) => *open,
             None => {
@@ -124,24 +129,32 @@ impl<'a, W: Write> Sink<'a, W> {
                 let size_bytes = found_bytes.or(mapping.size_bytes).unwrap_or(mapped);
                 let (device, inode) = found.map_or((0, 0), |found| found.identity);
                 let path = mapping.path.clone();
-                self.put(thread, What::File { path, size_bytes, device, inode })?;
+                self.write_event(thread, EventKind::File { path, size_bytes, device, inode })?;
                 let file = self.files.len() as u32;
-                self.put(thread, What::Open { file })?;
+                self.write_event(thread, EventKind::Open { file })?;
                 self.files.insert(mapping.path.clone(), file);
                 file
             }
         };
         let callers = Vec::new();
-        self.put(
+        self.write_event(
             thread,
-            What::Map { open, address, length_bytes, offset_bytes, protection, flags, callers },
+            EventKind::Map {
+                open,
+                address,
+                length_bytes,
+                offset_bytes,
+                protection,
+                flags,
+                callers,
+            },
         )?;
         mapping.index = Some(self.mappings);
         self.mappings += 1;
         Ok(self.mappings - 1)
     }
 
-    fn put(&mut self, thread: u32, what: What) -> Result<(), Error> {
-        self.writer.write(&Event { thread, wait_ns: 0, what })
+    fn write_event(&mut self, thread: u32, what: EventKind) -> Result<(), Error> {
+        self.writer.write(&Event { thread, wait_ns: 0, kind: what })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_recording::{Event, Header, Mode, Pages, What, Writer};
+use filemap_recording::{Event, EventKind, Header, Pages, RecordingMode, Writer};
 use proptest::prelude::*;
 
 /// What a program might do next, not yet fitted to what there is.
@@ -42,13 +42,13 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
             Pages { first, pages: c % (pages - first) + 1 }
         };
         let what = match draft.kind {
-            1 => Some(What::Process {
+            1 => Some(EventKind::Process {
                 pid: b as u32,
                 parent: pick(counts.processes),
                 program: path(&draft.text),
             }),
-            2 => pick(counts.processes).map(|process| What::Thread { process, tid: c as u32 }),
-            3 => pick(counts.processes).map(|process| What::Module {
+            2 => pick(counts.processes).map(|process| EventKind::Thread { process, tid: c as u32 }),
+            3 => pick(counts.processes).map(|process| EventKind::Module {
                 process,
                 path: path(&draft.text),
                 address: b,
@@ -56,9 +56,14 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 build_id: draft.text.iter().rev().copied().collect(),
                 modified_ns: d,
             }),
-            4 => Some(What::File { path: path(&draft.text), size_bytes: a, device: b, inode: c }),
-            5 => pick(counts.files).map(|file| What::Open { file }),
-            6 => pick(counts.opens).map(|open| What::Map {
+            4 => Some(EventKind::File {
+                path: path(&draft.text),
+                size_bytes: a,
+                device: b,
+                inode: c,
+            }),
+            5 => pick(counts.files).map(|file| EventKind::Open { file }),
+            6 => pick(counts.opens).map(|open| EventKind::Map {
                 open,
                 address: b,
                 length_bytes: c.max(1),
@@ -70,12 +75,12 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
             kind => pick(counts.mappings.len()).and_then(|mapping| {
                 let pages = counts.mappings[mapping as usize];
                 Some(match kind {
-                    0 => What::Touch { mapping, page: b % pages, is_write: c % 2 == 1 },
-                    7 => What::Unmap { mapping, part: None },
-                    8 => What::Unmap { mapping, part: Some(part(pages)) },
-                    9 => What::Protect { mapping, pages: part(pages), protection: d as u32 },
-                    10 => What::Move { mapping, to: b, length_bytes: c.max(1) },
-                    11 => What::Madvise { mapping, pages: part(pages), advice: d as u32 },
+                    0 => EventKind::Touch { mapping, page: b % pages, is_write: c % 2 == 1 },
+                    7 => EventKind::Unmap { mapping, part: None },
+                    8 => EventKind::Unmap { mapping, part: Some(part(pages)) },
+                    9 => EventKind::Protect { mapping, pages: part(pages), protection: d as u32 },
+                    10 => EventKind::Move { mapping, to: b, length_bytes: c.max(1) },
+                    11 => EventKind::Madvise { mapping, pages: part(pages), advice: d as u32 },
                     _ => return None,
                 })
             }),
@@ -85,26 +90,28 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
             Some(match draft.kind {
                 12 => {
                     let open = pick(counts.opens)?;
-                    What::Fadvise { open, offset_bytes, length_bytes, advice: d as u32 }
+                    EventKind::Fadvise { open, offset_bytes, length_bytes, advice: d as u32 }
                 }
-                13 => What::Readahead { open: pick(counts.opens)?, offset_bytes, length_bytes },
-                14 => What::Read { open: pick(counts.opens)?, offset_bytes, length_bytes },
-                15 => What::Truncate { file: pick(counts.files)?, size_bytes: b },
-                16 => What::Close { open: pick(counts.opens)? },
-                17 => What::Exit { process: pick(counts.processes)? },
-                18 => What::Lost { events: b },
+                13 => {
+                    EventKind::Readahead { open: pick(counts.opens)?, offset_bytes, length_bytes }
+                }
+                14 => EventKind::Read { open: pick(counts.opens)?, offset_bytes, length_bytes },
+                15 => EventKind::Truncate { file: pick(counts.files)?, size_bytes: b },
+                16 => EventKind::Close { open: pick(counts.opens)? },
+                17 => EventKind::Exit { process: pick(counts.processes)? },
+                18 => EventKind::Lost { events: b },
                 _ => return None,
             })
         });
         let Some(what) = what else { continue };
-        let introduces = matches!(what, What::Process { .. } | What::Thread { .. });
+        let introduces = matches!(what, EventKind::Process { .. } | EventKind::Thread { .. });
         let thread = match (introduces, counts.threads) {
             (true, _) => d as u32,
             (false, 0) => continue,
             (false, threads) => (d % threads as u64) as u32,
         };
         counts.add(&what);
-        events.push(Event { thread, wait_ns: draft.wait_ns, what });
+        events.push(Event { thread, wait_ns: draft.wait_ns, kind: what });
     }
     events
 }
@@ -119,14 +126,14 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, what: &What) {
+    fn add(&mut self, what: &EventKind) {
         match what {
-            What::Process { .. } => self.processes += 1,
-            What::Thread { .. } => self.threads += 1,
-            What::File { .. } => self.files += 1,
-            What::Open { .. } => self.opens += 1,
-            What::Map { length_bytes, .. } => self.mappings.push(length_bytes.div_ceil(4096)),
-            What::Move { mapping, length_bytes, .. } => {
+            EventKind::Process { .. } => self.processes += 1,
+            EventKind::Thread { .. } => self.threads += 1,
+            EventKind::File { .. } => self.files += 1,
+            EventKind::Open { .. } => self.opens += 1,
+            EventKind::Map { length_bytes, .. } => self.mappings.push(length_bytes.div_ceil(4096)),
+            EventKind::Move { mapping, length_bytes, .. } => {
                 self.mappings[*mapping as usize] = length_bytes.div_ceil(4096);
             }
             _ => {}
@@ -138,11 +145,11 @@ impl Counts {
 pub fn begin(pages: u64) -> Vec<Event> {
     let path = PathBuf::from("/data/random.bin");
     let all = [
-        What::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() },
-        What::Thread { process: 0, tid: 7 },
-        What::File { path, size_bytes: pages * 4096, device: 1, inode: 2 },
-        What::Open { file: 0 },
-        What::Map {
+        EventKind::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() },
+        EventKind::Thread { process: 0, tid: 7 },
+        EventKind::File { path, size_bytes: pages * 4096, device: 1, inode: 2 },
+        EventKind::Open { file: 0 },
+        EventKind::Map {
             open: 0,
             address: 1 << 40,
             length_bytes: pages * 4096,
@@ -152,12 +159,13 @@ pub fn begin(pages: u64) -> Vec<Event> {
             callers: vec![],
         },
     ];
-    all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, what }).collect()
+    all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, kind: what }).collect()
 }
 
 /// The recording of `events`, with a block after each `block` of them.
 pub fn written(events: &[Event], block: usize) -> Vec<u8> {
-    let header = Header { command: vec!["reader".into()], ..Header::new(Mode::FirstTouches) };
+    let header =
+        Header { command: vec!["reader".into()], ..Header::new(RecordingMode::FirstTouches) };
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
     for some in events.chunks(block) {
         some.iter().for_each(|event| writer.write(event).unwrap());

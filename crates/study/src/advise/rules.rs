@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use filemap_attach::Advice;
+use filemap_attach::MemoryAdvice;
 use filemap_core::address::vma::ReadHint;
-use filemap_govern::{Extent, Rule};
+use filemap_govern::{AdviceRule, FileExtent};
 use filemap_job::program::{Job, Madvise, NamedMapping};
 
 use super::apply::is_read_advice;
@@ -17,7 +17,7 @@ use super::{Change, Target};
 ///
 /// # Errors
 /// Why a change cannot be made from outside, as the end of a sentence.
-pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
+pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<AdviceRule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
@@ -30,8 +30,8 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
             }
             Change::Ask(on, ask, parts) => {
                 let advice = match ask {
-                    Madvise::PopulateRead => Advice::PopulateRead,
-                    _ => Advice::WillNeed,
+                    Madvise::PopulateRead => MemoryAdvice::PopulateRead,
+                    _ => MemoryAdvice::WillNeed,
                 };
                 rules.extend(asked(program, on, parts, advice)?);
             }
@@ -46,19 +46,20 @@ pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<Rule>, String> {
 /// Why advice for open files is not checked, as the end of a sentence.
 pub const OF_FILES: &str = "advice on an open file cannot be given from outside of the program";
 
-fn advice(hint: ReadHint) -> Advice {
+fn advice(hint: ReadHint) -> MemoryAdvice {
     match hint {
-        ReadHint::Normal => Advice::Normal,
-        ReadHint::Random => Advice::Random,
-        ReadHint::Sequential => Advice::Sequential,
+        ReadHint::Normal => MemoryAdvice::Normal,
+        ReadHint::Random => MemoryAdvice::Random,
+        ReadHint::Sequential => MemoryAdvice::Sequential,
     }
 }
 
 /// Rules that give `advice` to each mapping of `on`.
-fn read_as(program: &Job, on: &Target, advice: Advice) -> Result<Vec<Rule>, String> {
+fn read_as(program: &Job, on: &Target, advice: MemoryAdvice) -> Result<Vec<AdviceRule>, String> {
     let path = path(program, on)?;
-    let is_over_own = is_advised(program, on);
-    let rule = |mapping| Rule { advice, mapping, part: None, path: path.clone(), is_over_own };
+    let overrides_program = is_advised(program, on);
+    let rule =
+        |mapping| AdviceRule { advice, mapping, part: None, path: path.clone(), overrides_program };
     Ok(mappings(program, on)?.into_iter().map(rule).collect())
 }
 
@@ -76,15 +77,15 @@ fn path(program: &Job, on: &Target) -> Result<PathBuf, String> {
 }
 
 /// The part of the file that identifies a mapping.
-fn extent(program: &Job, of: &NamedMapping) -> Extent {
-    Extent {
+fn extent(program: &Job, of: &NamedMapping) -> FileExtent {
+    FileExtent {
         offset_bytes: of.mapping.offset.0 * program.page_size(),
         length_bytes: of.mapping.pages.bytes(program.page_size()),
     }
 }
 
 /// The mappings of `on`; `None` stands for all mappings of the file.
-fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<Extent>>, String> {
+fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<FileExtent>>, String> {
     let others = others(program, on);
     if others.is_empty() {
         return Ok(vec![None]);
@@ -105,7 +106,7 @@ fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<Extent>>, String> {
 }
 
 /// Touched mappings of the same file outside `on`.
-fn others(program: &Job, on: &Target) -> Vec<Extent> {
+fn others(program: &Job, on: &Target) -> Vec<FileExtent> {
     let mut touched = vec![false; program.mappings.len()];
     program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
     let is_other = |number: &usize| {
@@ -122,12 +123,12 @@ fn asked(
     program: &Job,
     on: &Target,
     parts: &[(u64, u64)],
-    advice: Advice,
-) -> Result<Vec<Rule>, String> {
-    let mut rules: Vec<Rule> = Vec::new();
+    advice: MemoryAdvice,
+) -> Result<Vec<AdviceRule>, String> {
+    let mut rules: Vec<AdviceRule> = Vec::new();
     for (number, (first, pages)) in on.numbers.iter().zip(parts) {
         let of = extent(program, &program.mappings[*number]);
-        let part = Extent {
+        let part = FileExtent {
             offset_bytes: of.offset_bytes + first * program.page_size(),
             length_bytes: pages * program.page_size(),
         };
@@ -136,7 +137,7 @@ fn asked(
             None => {
                 let path = path(program, on)?;
                 let (mapping, part) = (Some(of), Some(part));
-                rules.push(Rule { advice, mapping, part, path, is_over_own: false });
+                rules.push(AdviceRule { advice, mapping, part, path, overrides_program: false });
             }
         }
     }
@@ -144,10 +145,10 @@ fn asked(
 }
 
 /// The smallest extent that contains both.
-fn around(one: Extent, other: Extent) -> Extent {
-    let end = |of: Extent| of.offset_bytes + of.length_bytes;
+fn around(one: FileExtent, other: FileExtent) -> FileExtent {
+    let end = |of: FileExtent| of.offset_bytes + of.length_bytes;
     let offset_bytes = one.offset_bytes.min(other.offset_bytes);
-    Extent { offset_bytes, length_bytes: end(one).max(end(other)) - offset_bytes }
+    FileExtent { offset_bytes, length_bytes: end(one).max(end(other)) - offset_bytes }
 }
 
 #[cfg(test)]
@@ -166,12 +167,12 @@ mod tests {
     const SAME: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\n";
 
     fn text(program: &Job, change: Change) -> Result<String, String> {
-        let extent = |extent: Option<Extent>| {
-            let text = |of: Extent| format!("{}+{}", of.offset_bytes, of.length_bytes);
+        let extent = |extent: Option<FileExtent>| {
+            let text = |of: FileExtent| format!("{}+{}", of.offset_bytes, of.length_bytes);
             extent.map_or("*".to_string(), text)
         };
-        let line = |rule: &Rule| {
-            let Rule { advice, mapping, part, path, .. } = rule;
+        let line = |rule: &AdviceRule| {
+            let AdviceRule { advice, mapping, part, path, .. } = rule;
             let [mapping, part] = [mapping, part].map(|of| extent(*of));
             format!("{advice:?} {mapping} {part} {}\n", path.display())
         };
@@ -216,7 +217,7 @@ mod tests {
     fn what_the_program_itself_advises_is_known() {
         let is_over_own = |program: &Job| {
             let random = Change::Madvise(target(&[0]), ReadHint::Random);
-            of(program, &[random]).unwrap()[0].is_over_own
+            of(program, &[random]).unwrap()[0].overrides_program
         };
         let mut own = program("");
         assert!(!is_over_own(&own));

@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Advice, Error, Follower, Refusal, Way, advise_any, process};
+use filemap_attach::{Error, FollowMethod, Follower, MemoryAdvice, Refusal, advise_any, process};
 use filemap_kernel::doctor::MachineCheck;
 use rustix::mm::ProtFlags;
 
@@ -22,7 +22,7 @@ pub(super) fn checks() -> Vec<MachineCheck> {
 }
 
 fn perf_events() -> MachineCheck {
-    let opened = Follower::of_children_by(Way::PerfEvents);
+    let opened = Follower::for_children_with(FollowMethod::PerfEvents);
     let found = opened.map(|_| "permitted".to_string());
     let check = of("perf events", FOLLOWS, found);
     let note = check.note.map(|remedy| {
@@ -32,7 +32,7 @@ fn perf_events() -> MachineCheck {
 }
 
 fn page_tables() -> MachineCheck {
-    let opened = Follower::of_children_by(Way::PageTables);
+    let opened = Follower::for_children_with(FollowMethod::PageTables);
     of("page table scan", "govern", opened.map(|_| "permitted".to_string()))
 }
 
@@ -91,7 +91,7 @@ impl Busy {
             let of_file = maps.iter().filter(|range| range.file.is_some());
             let mut read_only = of_file.filter(|range| range.protection == ProtFlags::READ.bits());
             if let Some(range) = read_only.next_back() {
-                match advise_any(pid, pid, range, Advice::Normal) {
+                match advise_any(pid, pid, range, MemoryAdvice::Normal) {
                     Ok(_) => return Some(Ok(())),
                     Err(refusal)
                         if refusal.is_lasting() && !matches!(refusal, Refusal::Changed { .. }) =>

@@ -1,21 +1,13 @@
-//! Programs that are run governed: what was done for them, and what it changes.
+//! Programs under the governor: what was done for them, and what it changes.
 
-mod asked;
 mod compare;
-mod endings;
-mod governed;
-mod measure;
-mod measured;
-mod process;
-mod run;
-mod shown;
-mod tables;
-mod told;
+mod compare_report;
+mod exits;
+mod processes;
+mod record;
 
-pub use asked::{Asked, compare};
-pub use compare::Comparison;
-pub use governed::Governed;
-pub use measured::{Measured, Variant};
-pub use process::{Mapping, Observer, Process, Totals};
-pub use run::Run;
-pub use told::processes;
+pub use compare::{
+    GovernCompareOptions, GovernCompareRecord, GovernSample, GovernVariant, GovernedFile, compare,
+};
+pub use processes::{MappingRecord, Observer, ProcessRecord, ProcessTotals, process_records};
+pub use record::GovernRecord;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filemap_study::govern::{Asked, compare};
+use filemap_study::govern::{GovernCompareOptions, compare};
 
 use crate::args::GovernArgs;
 use crate::engines::RealEngines;
@@ -17,16 +17,16 @@ const SCOPE: &str = "one program without input, run alone, with what it starts; 
 
 /// Runs a program plain and governed in turn, and shows what both cost.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
-    parent::wait_for_children();
+    parent::reset_sigchld();
     interrupt::exit_on_signals();
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
     let output = super::output(args, &super::inputs(args, &program))?;
     let flags = super::settings_flags(args);
     let (words, runs) = (&args.program, args.runs);
-    let asked = Asked { program: &program, words, flags: &flags, runs };
+    let options = GovernCompareOptions { program: &program, words, flags: &flags, runs };
     let footer = super::footer(SCOPE, super::command(args));
-    let compared = compare(&asked, &RealEngines, footer, |paths| {
+    let compared = compare(&options, &RealEngines, footer, |paths| {
         super::check_read(args, &super::mapped_files(paths.iter().map(Path::new)))
     })?;
     output.write(&compared.report())?;

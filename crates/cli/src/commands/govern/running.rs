@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::process::{check_is_process, with_children};
 use filemap_attach::{Error as Refused, cgroup};
-use filemap_govern::{Governing, Target, ready, run_directory};
-use filemap_study::govern::{self, Run};
+use filemap_govern::{GovernTarget, ready, run_directory};
+use filemap_study::govern::{self, GovernRecord};
 
 use crate::args::GovernArgs;
 use crate::error::Error;
-use crate::govern::parent::{STOPPING, Waited};
+use crate::govern::parent::{BlockedSignals, STOP_SIGNALS};
 use crate::output::Inputs;
 use crate::{Outcome, say};
 
@@ -26,36 +26,36 @@ const UNHEEDED: [i32; 5] =
 /// Governs processes that run until they or the time have ended, or a signal comes.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let output = super::output(args, &Inputs::default())?;
-    let waited = Waited::block();
-    let target = Target::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
-    let governing = super::begin(&target, args).map_err(|error| cannot(&error))?;
+    let waited = BlockedSignals::block();
+    let target = GovernTarget::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
+    let session = super::begin(&target, args).map_err(|error| cannot(&error))?;
     tell_children(&args.pid);
     let start = Instant::now();
     let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
     let mut is_told = false;
-    while !is_late() && !governing.is_over() {
-        if !is_told && governing.is_ready() {
+    while !is_late() && !session.is_over() {
+        if !is_told && session.is_ready() {
             // Who started this may wait for it. Nobody is left to be told if the socket is gone.
-            let _ = ready::tell();
+            let _ = ready::notify();
             is_told = true;
         }
-        match waited.within(if is_told { LOOK_EVERY } else { LOOK_WHETHER_READY_EVERY }) {
+        match waited.next_within(if is_told { LOOK_EVERY } else { LOOK_WHETHER_READY_EVERY }) {
             None => {}
             Some(signal) if UNHEEDED.contains(&signal) => {}
-            Some(signal) if STOPPING.contains(&signal) => waited.stop(signal),
+            Some(signal) if STOP_SIGNALS.contains(&signal) => waited.stop(signal),
             Some(_) => break,
         }
     }
-    let way = governing.way();
-    let outcome = Governing::end(governing);
-    super::tell_left(&outcome.left);
+    let way = session.method();
+    let outcome = session.finish();
+    super::tell_left(&outcome.unrestored);
     drop(waited);
-    let processes = govern::processes(&outcome.statistics, way);
+    let processes = govern::process_records(&outcome.statistics, way);
     super::check_read(args, &super::mapped(&processes))?;
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     let ungoverned = has_none.then(|| super::why_nothing(args, &processes));
     let footer = super::footer(super::SCOPE, super::command(args));
-    let mut run = Run::of(processes, outcome.statistics.lost_records, footer);
+    let mut run = GovernRecord::new(processes, outcome.statistics.lost_records, footer);
     (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
     output.write(&run.report())?;
     Ok(Outcome::Done)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use filemap_attach::cgroup;
-use filemap_attach::program::parent::Waited;
+use filemap_attach::program::parent::BlockedSignals;
 use filemap_govern::recorder::{
     DEFAULT_MIN_FILE_BYTES, FileFilter, RecordOptions, RecordOutcome, check_program,
     record_processes, record_program,
@@ -33,7 +33,7 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_part("--output", &name, &inputs)?;
     // From here on no signal ends this process and leaves what it has made.
-    let waited = Waited::block();
+    let waited = BlockedSignals::block();
     let options = options(args);
     let command = (&program, args.program.as_slice());
     let (ended, outcome) = record_program(

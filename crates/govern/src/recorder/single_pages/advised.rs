@@ -1,13 +1,13 @@
 //! A mapping that was advised MADV_RANDOM.
 
-use filemap_attach::process::Readahead;
+use filemap_attach::process::ReadaheadMode;
 use filemap_attach::{FileId, MappedRange};
 
 pub struct AdvisedMapping {
     pub pid: u32,
     pub range: MappedRange,
     /// Its advice before.
-    pub previous: Readahead,
+    pub previous: ReadaheadMode,
 }
 
 impl AdvisedMapping {
@@ -59,7 +59,7 @@ mod tests {
     fn cuts_out_replaced_part() {
         let left = |map: &MappedRange, pid: u32| {
             let range = range(0x10000, 0x8000, 0x4000, 7);
-            let own = AdvisedMapping { pid: 1, range, previous: Readahead::Normal };
+            let own = AdvisedMapping { pid: 1, range, previous: ReadaheadMode::Normal };
             let left = own.without(pid, map).into_iter();
             left.map(|own| (own.range.address, own.range.end(), own.range.offset_bytes))
                 .collect::<Vec<_>>()

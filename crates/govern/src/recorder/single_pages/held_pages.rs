@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::trace_points::Event as Seen;
-use filemap_attach::{MappedRange, Source, mapped_pages, now_ns, settle_lists};
+use filemap_attach::trace_points::TraceEvent;
+use filemap_attach::{EventSource, MappedRange, drain_lru_batches, mapped_pages, now_ns};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::{self, CacheStat};
 use rustix::fs::{Advice, fadvise};
@@ -50,11 +50,11 @@ impl HeldPages {
     /// them are invisible. `None` where the page table could not be read.
     pub fn unfaulted_pages(
         &self,
-        source: &Source,
-        event: &Seen,
+        source: &EventSource,
+        event: &TraceEvent,
         range: &MappedRange,
     ) -> Option<u64> {
-        let faulted = source.faults(event.pid, range, event.at_ns, self.at_ns);
+        let faulted = source.faulted_pages(event.pid, range, event.at_ns, self.at_ns);
         let page_bytes = page_size();
         let runs = self.mapped.as_ref()?.iter();
         let pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
@@ -68,7 +68,7 @@ fn drop_arriving(file: &File) -> bool {
     let (start, mut fewest, mut without_progress) = (Instant::now(), u64::MAX, 0);
     while without_progress < MAX_ATTEMPTS_WITHOUT_PROGRESS && start.elapsed() < DROP_TIMEOUT {
         let _ = fadvise(file, 0, None, Advice::DontNeed);
-        settle_lists();
+        drain_lru_batches();
         // cachestat(2) is refused to users who neither own the file nor may write to it.
         let cached = CacheStat::query(file, ..).map_or(u64::MAX, |stat| stat.cached);
         if cached == 0 {

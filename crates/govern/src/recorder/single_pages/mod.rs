@@ -11,15 +11,15 @@ use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::process::{self, Readahead};
-use filemap_attach::trace_points::Event as Seen;
+use filemap_attach::process::{self, ReadaheadMode};
+use filemap_attach::trace_points::TraceEvent;
 use filemap_attach::{
-    Advice, FileId, MappedRange, Refusal, Source, advise_all, advise_any, now_ns,
+    EventSource, FileId, MappedRange, MemoryAdvice, Refusal, advise_all, advise_any, now_ns,
 };
 use filemap_kernel::cold::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
-use crate::journal::{Journal, start_ticks};
+use crate::journal::{AdviceJournal, start_ticks};
 use crate::run_directory::run_directory;
 use advised::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
@@ -61,12 +61,12 @@ pub struct SinglePages {
     /// Fault-around is on, so that a fault maps cached pages around it.
     has_fault_around: bool,
     /// By process and address: the advice that a mapping had before.
-    previous: HashMap<(u32, u64), Readahead>,
+    previous: HashMap<(u32, u64), ReadaheadMode>,
     /// How often each file was dropped.
     drops: HashMap<FileId, u32>,
     advised: Vec<AdvisedMapping>,
     /// The advised mappings on disk, for `filemap govern --release` after a kill.
-    journal: Option<Journal>,
+    journal: Option<AdviceJournal>,
     /// Mappings whose processes had no thread that could be held yet.
     pending: Vec<PendingMapping>,
     /// Injected calls, to recognise them among the reported ones.
@@ -90,7 +90,7 @@ struct OwnAdvice {
 
 /// A mapping that could not be advised yet.
 struct PendingMapping {
-    event: Seen,
+    event: TraceEvent,
     range: MappedRange,
     next_try: Instant,
     interval: Duration,
@@ -99,16 +99,16 @@ struct PendingMapping {
 impl SinglePages {
     /// For programs that are started. Files are dropped when they are first mapped.
     /// `fault_around_off` says that no fault maps pages around it.
-    pub fn of_children(source: &Source, fault_around_off: bool) -> SinglePages {
-        let reads_advice = !source.tells_calls();
+    pub fn for_children(source: &EventSource, fault_around_off: bool) -> SinglePages {
+        let reads_advice = !source.reports_syscalls();
         SinglePages { has_fault_around: !fault_around_off, ..SinglePages::new(true, reads_advice) }
     }
 
     /// For running processes.
-    pub fn of_processes(drops_files: bool, pids: &[u32]) -> SinglePages {
+    pub fn for_processes(drops_files: bool, pids: &[u32]) -> SinglePages {
         let mut single = SinglePages::new(drops_files, true);
         for pid in pids {
-            let maps = process::advised_maps(*pid).unwrap_or_default().into_iter();
+            let maps = process::maps_with_advice(*pid).unwrap_or_default().into_iter();
             let previous = maps.map(|(range, advice)| ((*pid, range.address), advice.readahead));
             single.previous.extend(previous);
         }
@@ -123,7 +123,7 @@ impl SinglePages {
             previous: HashMap::new(),
             drops: HashMap::new(),
             advised: Vec::new(),
-            journal: run_directory().and_then(|directory| Journal::create(&directory).ok()),
+            journal: run_directory().and_then(|directory| AdviceJournal::create(&directory).ok()),
             pending: Vec::new(),
             own: VecDeque::new(),
             refused: None,
@@ -135,8 +135,8 @@ impl SinglePages {
     /// A recorded file was mapped; `path` is its path in this process' mount namespace.
     pub fn on_mapping(
         &mut self,
-        source: &mut Source,
-        event: &Seen,
+        source: &mut EventSource,
+        event: &TraceEvent,
         range: &MappedRange,
         path: &Path,
     ) {
@@ -145,11 +145,16 @@ impl SinglePages {
 
     /// A recorded file was mapped, but the event arrived after the end. The mapping was never
     /// advised, so its touched pages came together with others.
-    pub fn on_missed_mapping(&mut self, source: &Source, event: &Seen, range: &MappedRange) {
+    pub fn on_missed_mapping(
+        &mut self,
+        source: &EventSource,
+        event: &TraceEvent,
+        range: &MappedRange,
+    ) {
         if !(self.drops_files && self.has_fault_around) {
             return;
         }
-        let faults = source.faults(event.pid, range, event.at_ns, u64::MAX).len() as u64;
+        let faults = source.faulted_pages(event.pid, range, event.at_ns, u64::MAX).len() as u64;
         self.late += u64::from(faults > 0);
         self.late_pages += faults.saturating_sub(1);
     }
@@ -158,8 +163,8 @@ impl SinglePages {
     /// which time its faults may have been taken out of the source.
     fn advise_mapping(
         &mut self,
-        source: &mut Source,
-        (event, range): (&Seen, &MappedRange),
+        source: &mut EventSource,
+        (event, range): (&TraceEvent, &MappedRange),
         path: &Path,
         last_interval: Option<Duration>,
     ) {
@@ -168,7 +173,7 @@ impl SinglePages {
         // The mapping is older than the recording.
         let was_mapped_before = self.previous.contains_key(&key);
         if self.reads_advice && !was_mapped_before {
-            let maps = process::advised_maps(event.pid).unwrap_or_default();
+            let maps = process::maps_with_advice(event.pid).unwrap_or_default();
             let found = maps.into_iter().find(|(other, _)| other.address == range.address);
             self.previous.extend(found.map(|(_, advice)| (key, advice.readahead)));
         }
@@ -178,7 +183,7 @@ impl SinglePages {
         let may_drop = self.drops_files && drops < MAX_DROPS;
         let file = File::open(path).ok().filter(|_| may_drop).map(Arc::new);
         let is_private = range.is_private_writable();
-        if previous != Readahead::Random {
+        if previous != ReadaheadMode::Random {
             self.add_to_journal(event.pid, range);
         }
         let held: Arc<OnceLock<HeldPages>> = Arc::default();
@@ -186,7 +191,7 @@ impl SinglePages {
             // Pages are dropped while the thread is held, so that it finds none of those that came
             // with its first touches.
             Some(file) if !is_private => self.advise_and_drop(event, range, file, held.clone()),
-            _ => self.inject(event, range, &[Advice::Random], || ()),
+            _ => self.inject(event, range, &[MemoryAdvice::Random], || ()),
         };
         if !is_done {
             if self.pending.len() < MAX_PENDING {
@@ -208,12 +213,12 @@ impl SinglePages {
         self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
         self.drops.extend(id.map(|id| (id, drops + 1)));
         self.late += u64::from(self.drops_files && !may_drop);
-        let Some(file) = file.filter(|_| source.pull().is_ok()) else { return };
+        let Some(file) = file.filter(|_| source.read_events().is_ok()) else { return };
         if is_private {
             return drop_pages(&file);
         }
         let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
-        let faults = source.faults(event.pid, range, event.at_ns, until_ns).len() as u64;
+        let faults = source.faulted_pages(event.pid, range, event.at_ns, until_ns).len() as u64;
         // Without the page table, each fault but the first may have mapped a page that an earlier
         // one had read.
         let mut late_pages = unfaulted.unwrap_or(faults.saturating_sub(1));
@@ -224,7 +229,7 @@ impl SinglePages {
         let mut last_cached = u64::MAX;
         for _ in 0..MAX_DROP_ATTEMPTS {
             let cached = CacheStat::query(&file, ..).map_or(u64::MAX, |stat| stat.cached);
-            let touched = source.faults(event.pid, range, until_ns, u64::MAX).len() as u64;
+            let touched = source.faulted_pages(event.pid, range, until_ns, u64::MAX).len() as u64;
             // Without progress, other processes have the pages mapped.
             if cached <= touched || !more_arrive && cached >= last_cached {
                 break;
@@ -233,7 +238,7 @@ impl SinglePages {
             sleep(DROP_INTERVAL);
             let held: Arc<OnceLock<HeldPages>> = Arc::default();
             let is_done = self.advise_and_drop(event, range, file.clone(), held.clone());
-            if source.pull().is_err() || !is_done {
+            if source.read_events().is_err() || !is_done {
                 break;
             }
             let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
@@ -252,13 +257,13 @@ impl SinglePages {
     /// state of the page table at the stop.
     fn advise_and_drop(
         &mut self,
-        event: &Seen,
+        event: &TraceEvent,
         range: &MappedRange,
         file: Arc<File>,
         held: Arc<OnceLock<HeldPages>>,
     ) -> bool {
         let (pid, mapping) = (event.pid, range.clone());
-        self.inject(event, range, &[Advice::Random, Advice::PageOut], move || {
+        self.inject(event, range, &[MemoryAdvice::Random, MemoryAdvice::PageOut], move || {
             let is_after_random = held.get().is_none();
             let held = held.get_or_init(|| HeldPages::read(pid, &mapping));
             if !is_after_random {
@@ -298,7 +303,11 @@ impl SinglePages {
     }
 
     /// Retries pending mappings that are due.
-    pub fn retry(&mut self, source: &mut Source, path_of: impl Fn(&FileId) -> Option<PathBuf>) {
+    pub fn retry(
+        &mut self,
+        source: &mut EventSource,
+        path_of: impl Fn(&FileId) -> Option<PathBuf>,
+    ) {
         let now = Instant::now();
         let is_due = |mapping: &PendingMapping| mapping.next_try <= now;
         let (due, pending) = std::mem::take(&mut self.pending).into_iter().partition(is_due);
@@ -313,15 +322,15 @@ impl SinglePages {
     /// Takes the `MADV_` number of the advice that a mapping had before, if it was not the default.
     pub fn take_previous_advice(&mut self, pid: u32, address: u64) -> Option<u32> {
         let advice = match self.previous.remove(&(pid, address))? {
-            Readahead::Normal => return None,
-            Readahead::Random => libc::MADV_RANDOM,
-            Readahead::Sequential => libc::MADV_SEQUENTIAL,
+            ReadaheadMode::Normal => return None,
+            ReadaheadMode::Random => libc::MADV_RANDOM,
+            ReadaheadMode::Sequential => libc::MADV_SEQUENTIAL,
         };
         Some(advice.cast_unsigned())
     }
 
     /// Whether a reported madvise(2) was injected by this process.
-    pub fn is_own(&self, event: &Seen, address: u64, advice: u64) -> bool {
+    pub fn is_own(&self, event: &TraceEvent, address: u64, advice: u64) -> bool {
         self.own.iter().any(|own| {
             (own.pid, own.address, own.advice) == (event.pid, address, advice)
                 && (own.from_ns..=own.until_ns).contains(&event.at_ns)
@@ -330,11 +339,16 @@ impl SinglePages {
 
     /// The program called madvise(2) itself. Its advice is restored in the end, and overridden
     /// until then.
-    pub fn on_program_advice(&mut self, event: &Seen, (address, length): (u64, u64), advice: u64) {
+    pub fn on_program_advice(
+        &mut self,
+        event: &TraceEvent,
+        (address, length): (u64, u64),
+        advice: u64,
+    ) {
         let previous = match i32::try_from(advice) {
-            Ok(libc::MADV_NORMAL) => Readahead::Normal,
-            Ok(libc::MADV_RANDOM) => Readahead::Random,
-            Ok(libc::MADV_SEQUENTIAL) => Readahead::Sequential,
+            Ok(libc::MADV_NORMAL) => ReadaheadMode::Normal,
+            Ok(libc::MADV_RANDOM) => ReadaheadMode::Random,
+            Ok(libc::MADV_SEQUENTIAL) => ReadaheadMode::Sequential,
             _ => return,
         };
         let end = address.saturating_add(length);
@@ -342,11 +356,11 @@ impl SinglePages {
         for own in self.advised.iter_mut().filter(|own| own.pid == event.pid) {
             if own.range.address < end && address < own.range.end() {
                 own.previous = previous;
-                overridden.extend((previous != Readahead::Random).then(|| own.range.clone()));
+                overridden.extend((previous != ReadaheadMode::Random).then(|| own.range.clone()));
             }
         }
         for range in overridden {
-            self.inject(event, &range, &[Advice::Random], || ());
+            self.inject(event, &range, &[MemoryAdvice::Random], || ());
         }
     }
 
@@ -358,7 +372,7 @@ impl SinglePages {
         let inherited = self.advised.iter().filter(|own| own.pid == parent);
         let inherited: Vec<_> = inherited.map(|own| (own.range.clone(), own.previous)).collect();
         for (range, previous) in inherited {
-            if previous != Readahead::Random {
+            if previous != ReadaheadMode::Random {
                 self.add_to_journal(pid, &range);
             }
             self.advised.push(AdvisedMapping { pid, range, previous });
@@ -378,14 +392,14 @@ impl SinglePages {
         let pids: HashSet<u32> = self.advised.iter().map(|own| own.pid).collect();
         let mut unrestored = Vec::new();
         for pid in pids {
-            for (range, current) in process::advised_maps(pid).unwrap_or_default() {
+            for (range, current) in process::maps_with_advice(pid).unwrap_or_default() {
                 let own = self.advised.iter().find(|own| own.pid == pid && own.has_part(&range));
                 let advice = match own.map(|own| own.previous) {
-                    Some(Readahead::Normal) => Advice::Normal,
-                    Some(Readahead::Sequential) => Advice::Sequential,
+                    Some(ReadaheadMode::Normal) => MemoryAdvice::Normal,
+                    Some(ReadaheadMode::Sequential) => MemoryAdvice::Sequential,
                     _ => continue,
                 };
-                if current.readahead == Readahead::Random {
+                if current.readahead == ReadaheadMode::Random {
                     let mut results = (0..MAX_RESTORE_ATTEMPTS)
                         .map(|_| advise_any(pid, pid, &range, advice))
                         .skip_while(|result| result.as_ref().is_err_and(|e| !e.is_lasting()));
@@ -401,7 +415,7 @@ impl SinglePages {
         }
         if let Some(journal) = self.journal.take() {
             // The next command removes stale entries.
-            let _ = journal.end(&unrestored);
+            let _ = journal.finish(&unrestored);
         }
         unrestored
     }
@@ -410,9 +424,9 @@ impl SinglePages {
     /// them. Returns whether that is settled: done, or refused for good.
     fn inject(
         &mut self,
-        event: &Seen,
+        event: &TraceEvent,
         range: &MappedRange,
-        advice: &[Advice],
+        advice: &[MemoryAdvice],
         after_call: impl Fn() + Send + Sync + 'static,
     ) -> bool {
         let after_call = Arc::new(after_call);

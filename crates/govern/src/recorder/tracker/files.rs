@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::FileId;
-use filemap_attach::trace_points::{Event as Seen, What};
-use filemap_recording::assembly::{Did, Stored};
+use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
+use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
 use super::process::program_path;
@@ -20,13 +20,13 @@ impl ProcessTracker {
         let process = self.process(pid);
         process.is_in_exec = false;
         for event in std::mem::take(&mut process.deferred) {
-            if let What::Read { file, first, last } = event.what {
+            if let TraceEventKind::Read { file, first, last } = event.kind {
                 self.add_read(&event, file, first, last);
             }
         }
     }
 
-    pub(super) fn on_read(&mut self, event: &Seen, file: FileId, first: u64, last: u64) {
+    pub(super) fn on_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
         let previous = self.reads.insert(event.tid, (file, first, last));
         // A read(2) that takes several steps is reported at each, with the same last page.
         let is_continued =
@@ -41,14 +41,14 @@ impl ProcessTracker {
         }
     }
 
-    pub(super) fn defer(&mut self, event: &Seen) {
+    pub(super) fn defer(&mut self, event: &TraceEvent) {
         let deferred = &mut self.process(event.pid).deferred;
         if deferred.len() < MAX_DEFERRED {
             deferred.push(event.clone());
         }
     }
 
-    pub(super) fn add_read(&mut self, event: &Seen, file: FileId, first: u64, last: u64) {
+    pub(super) fn add_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
             && let Some(path) = open_path(event.pid, file)
         {
@@ -64,7 +64,7 @@ impl ProcessTracker {
         let offset = first * self.page_bytes;
         let end = (last + 1).saturating_mul(self.page_bytes).min(stored.size_bytes);
         if offset < end {
-            self.add(event, Did::Read { open, offset_bytes: offset, length: end - offset });
+            self.add(event, Action::Read { open, offset_bytes: offset, length: end - offset });
         }
     }
 
@@ -76,7 +76,12 @@ impl ProcessTracker {
 
     /// The number of a file in its process. The first file of a process adds the process to the
     /// recording.
-    pub(super) fn open_number(&mut self, event: &Seen, file: FileId, stored: &Stored) -> u64 {
+    pub(super) fn open_number(
+        &mut self,
+        event: &TraceEvent,
+        file: FileId,
+        stored: &ObservedFile,
+    ) -> u64 {
         let process = self.process(event.pid);
         if let Some(open) = process.opens.get(&file) {
             return *open;
@@ -90,12 +95,12 @@ impl ProcessTracker {
                 program.clone_from(&stored.path);
             }
             self.process(event.pid).program.clone_from(&program);
-            self.add(event, Did::Begin { parent, fork: 0, program });
+            self.add(event, Action::Start { parent, fork: 0, program });
         }
         self.opens += 1;
         let open = self.opens;
         self.process(event.pid).opens.insert(file, open);
-        self.add(event, Did::Open { number: open, file: stored.clone() });
+        self.add(event, Action::Open { number: open, file: stored.clone() });
         open
     }
 }
@@ -111,6 +116,6 @@ fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
 }
 
 /// Whether `event` is a read of `file`.
-pub(super) fn is_read_of(event: &Seen, file: FileId) -> bool {
-    matches!(event.what, What::Read { file: read, .. } if read == file)
+pub(super) fn is_read_of(event: &TraceEvent, file: FileId) -> bool {
+    matches!(event.kind, TraceEventKind::Read { file: read, .. } if read == file)
 }

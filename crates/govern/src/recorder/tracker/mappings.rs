@@ -1,21 +1,21 @@
 //! Mappings that processes make, move and protect.
 
-use filemap_attach::trace_points::{Event as Seen, What};
+use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
 use filemap_attach::{MappedFile, MappedRange};
-use filemap_recording::assembly::{Did, Stored};
+use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
 use super::files::is_read_of;
 use super::process::TrackedMapping;
 
 impl ProcessTracker {
-    pub(super) fn on_map(&mut self, event: &Seen, map: &MappedRange) {
+    pub(super) fn on_map(&mut self, event: &TraceEvent, map: &MappedRange) {
         let call = self.calls.remove(&event.tid);
         let MappedRange { address, length_bytes: length, offset_bytes, protection, .. } = *map;
         if self.is_mprotect(event, map) {
-            return self.add_if_recorded(event, Did::Protect { address, length, protection });
+            return self.add_if_recorded(event, Action::Protect { address, length, protection });
         }
-        self.add_if_recorded(event, Did::Unmap { address, length });
+        self.add_if_recorded(event, Action::Unmap { address, length });
         let Some(MappedFile { id: file, path }) = &map.file else { return };
         if !self.files.contains_key(file) {
             self.add_file(*file, path);
@@ -27,30 +27,30 @@ impl ProcessTracker {
         let Some(stored) = self.files.get(file).cloned().flatten() else { return };
         let open = self.open_number(event, *file, &stored);
         for read in reads {
-            if let What::Read { file, first, last } = read.what {
+            if let TraceEventKind::Read { file, first, last } = read.kind {
                 self.add_read(&read, file, first, last);
             }
         }
         if let Some(size_bytes) = self.sizes.remove(&(event.tid, event.at_ns)) {
-            let resized = Stored { size_bytes, ..stored };
+            let resized = ObservedFile { size_bytes, ..stored };
             self.files.insert(*file, Some(resized.clone()));
-            self.add(event, Did::Resize { file: resized });
+            self.add(event, Action::Resize { file: resized });
         }
         let shared = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let mut flags = shared.cast_unsigned();
-        if let Some(What::CallsMap { flags: call_flags }) = call {
+        if let Some(TraceEventKind::MmapCall { flags: call_flags }) = call {
             let populate = libc::MAP_POPULATE | libc::MAP_LOCKED;
             flags |= call_flags as u32 & populate.cast_unsigned();
         }
-        self.add(event, Did::Map { open, address, length, offset_bytes, protection, flags });
+        self.add(event, Action::Map { open, address, length, offset_bytes, protection, flags });
         if let Some(advice) = self.single.take_previous_advice(event.pid, address) {
-            self.add(event, Did::Madvise { address, length, advice });
+            self.add(event, Action::Madvise { address, length, advice });
         }
     }
 
     /// Whether a mapping event is mprotect(2) of a known mapping, which the kernel reports in the
     /// same way as mmap(2).
-    fn is_mprotect(&mut self, event: &Seen, map: &MappedRange) -> bool {
+    fn is_mprotect(&mut self, event: &TraceEvent, map: &MappedRange) -> bool {
         let MappedRange { address, length_bytes, offset_bytes, protection, .. } = *map;
         let file = map.file.as_ref().map(|file| file.id);
         let maps = &mut self.process(event.pid).maps;
@@ -80,13 +80,13 @@ impl ProcessTracker {
         false
     }
 
-    pub(super) fn on_mremap_return(&mut self, event: &Seen, result: i64) {
+    pub(super) fn on_mremap_return(&mut self, event: &TraceEvent, result: i64) {
         let call = self.calls.remove(&event.tid);
-        if let Some(What::CallsMove { address, length_bytes, new_length_bytes }) = call
+        if let Some(TraceEventKind::MremapCall { address, length_bytes, new_length_bytes }) = call
             && let Ok(to) = u64::try_from(result)
         {
             let (from, to) = ((address, length_bytes), (to, new_length_bytes));
-            self.add_if_recorded(event, Did::Move { from, to });
+            self.add_if_recorded(event, Action::Move { from, to });
         }
     }
 }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use filemap_attach::trace_points::{Event as Seen, What};
-use filemap_attach::{Changes, Error, FileId, MappedFile, MappedRange, Source};
-use filemap_recording::assembly::{Did, Stored, Told};
+use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
+use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageReclaimer};
+use filemap_recording::assembly::{Action, Observation, ObservedFile};
 
 use super::file_filter::FileFilter;
 use super::single_pages::SinglePages;
@@ -22,23 +22,23 @@ use process::TrackedProcess;
 /// An event is handled twice: `act` runs as soon as it is read, to advise new mappings in time, and
 /// `translate` runs in order of time, to make observations.
 pub struct ProcessTracker {
-    source: Source,
+    source: EventSource,
     single: SinglePages,
     /// Takes touched pages away again, where each change of page is recorded.
-    reclaimer: Option<Changes>,
+    reclaimer: Option<PageReclaimer>,
     page_bytes: u64,
     filter: FileFilter,
     /// Files that were looked at; `None` for those that are not recorded.
-    files: HashMap<FileId, Option<Stored>>,
+    files: HashMap<FileId, Option<ObservedFile>>,
     processes: HashMap<u32, TrackedProcess>,
     /// How many programs each PID has run.
     images: HashMap<u32, u32>,
     opens: u64,
     /// By thread: the system call that it has entered, until it returns.
-    calls: HashMap<u32, What>,
+    calls: HashMap<u32, TraceEventKind>,
     /// By thread: the last read.
     reads: HashMap<u32, (FileId, u64, u64)>,
-    observations: Vec<Told>,
+    observations: Vec<Observation>,
     /// Process and time of madvise(2) calls that were injected by this process.
     own_advice: Vec<(u32, u64)>,
     /// By thread and time: the files that were advised by descriptor.
@@ -50,7 +50,7 @@ pub struct ProcessTracker {
 
 impl ProcessTracker {
     pub fn new(
-        source: Source,
+        source: EventSource,
         single: SinglePages,
         page_bytes: u64,
         filter: FileFilter,
@@ -77,17 +77,17 @@ impl ProcessTracker {
 
     /// Observes each change of page instead of first touches only.
     pub fn record_changes(&mut self) {
-        self.source.keep_faults();
-        self.reclaimer = Some(Changes::default());
+        self.source.collect_faults();
+        self.reclaimer = Some(PageReclaimer::default());
     }
 
     /// The observations since the last call, in order of time. `is_over` means that no more events
     /// come, so that those of the last millisecond are included.
-    pub fn observe(&mut self, is_over: bool) -> Result<Vec<Told>, Error> {
+    pub fn observe(&mut self, is_over: bool) -> Result<Vec<Observation>, Error> {
         if !is_over {
             self.source.wait()?;
         }
-        self.source.pull()?;
+        self.source.read_events()?;
         self.act_on_new_events(is_over)?;
         self.reclaim_pages();
         let files = &self.files;
@@ -95,7 +95,7 @@ impl ProcessTracker {
         self.single.retry(&mut self.source, path_of);
         // Events that the injected calls have caused must be recognised as our own.
         self.act_on_new_events(is_over)?;
-        for event in self.source.take(is_over) {
+        for event in self.source.take_events(is_over) {
             self.translate(event);
         }
         Ok(std::mem::take(&mut self.observations))
@@ -104,42 +104,42 @@ impl ProcessTracker {
     /// Acts on the new events, and on those that arrive meanwhile: acting takes long.
     fn act_on_new_events(&mut self, is_over: bool) -> Result<(), Error> {
         loop {
-            let mut events = self.source.fresh();
+            let mut events = self.source.take_new_events();
             if events.is_empty() {
                 return Ok(());
             }
             // Large mappings first: the kernel reads ahead most there.
-            events.sort_by_key(|event| match &event.what {
-                What::Map(range) => Reverse(range.length_bytes),
+            events.sort_by_key(|event| match &event.kind {
+                TraceEventKind::Map(range) => Reverse(range.length_bytes),
                 _ => Reverse(u64::MAX),
             });
             events.iter().for_each(|event| self.act(event, is_over));
-            self.source.pull()?;
+            self.source.read_events()?;
         }
     }
 
     /// Takes touched pages away again, so that their next touch is a fault.
     fn reclaim_pages(&mut self) {
         let Some(reclaimer) = &mut self.reclaimer else { return };
-        for (pid, tid, address) in self.source.faulted() {
+        for (pid, tid, address) in self.source.take_faults() {
             if self.single.may_reclaim(pid, address) {
-                reclaimer.touched(pid, tid, address);
+                reclaimer.add_touch(pid, tid, address);
             }
         }
-        reclaimer.take();
+        reclaimer.reclaim();
     }
 
     /// Does what must not wait until the events are sorted, such as advising a new mapping.
-    fn act(&mut self, event: &Seen, is_over: bool) {
-        match &event.what {
-            What::Map(map) => {
+    fn act(&mut self, event: &TraceEvent, is_over: bool) {
+        match &event.kind {
+            TraceEventKind::Map(map) => {
                 self.single.on_replaced(event.pid, map);
                 let Some(MappedFile { id: file, path }) = &map.file else { return };
                 if !self.files.contains_key(file) {
                     self.add_file(*file, path);
                 }
                 let Some(stored) = self.files.get(file).cloned().flatten() else { return };
-                let size = stored.size_now().filter(|size| *size != stored.size_bytes);
+                let size = stored.current_size_bytes().filter(|size| *size != stored.size_bytes);
                 self.sizes.extend(size.map(|size| ((event.tid, event.at_ns), size)));
                 if is_over {
                     self.single.on_missed_mapping(&self.source, event, map);
@@ -147,14 +147,14 @@ impl ProcessTracker {
                     self.single.on_mapping(&mut self.source, event, map, &stored.path);
                 }
             }
-            What::Exec => {
+            TraceEventKind::Exec => {
                 self.single.forget(event.pid);
                 self.forget_touches(event.pid);
             }
-            What::Begin { parent } if *parent != event.pid => {
+            TraceEventKind::Fork { parent } if *parent != event.pid => {
                 self.single.on_fork(*parent, event.pid);
             }
-            What::Advise { address, length_bytes, advice } => {
+            TraceEventKind::MadviseCall { address, length_bytes, advice } => {
                 if self.single.is_own(event, *address, *advice) {
                     self.own_advice.push((event.pid, event.at_ns));
                 } else if !is_over {
@@ -162,11 +162,11 @@ impl ProcessTracker {
                     self.single.on_program_advice(event, range, *advice);
                 }
             }
-            What::AdviseFile { fd, .. } | What::ReadAhead { fd, .. } => {
+            TraceEventKind::FadviseCall { fd, .. } | TraceEventKind::ReadaheadCall { fd, .. } => {
                 let path = format!("/proc/{}/fd/{fd}", event.pid);
                 let data = fs::metadata(path).ok().filter(fs::Metadata::is_file);
                 let file = data.and_then(|data| {
-                    let is_open_file = |(_, stored): &(&FileId, &Option<Stored>)| {
+                    let is_open_file = |(_, stored): &(&FileId, &Option<ObservedFile>)| {
                         let id = stored.as_ref().map(|stored| (stored.device, stored.inode));
                         id == Some((data.dev(), data.ino()))
                     };
@@ -179,7 +179,7 @@ impl ProcessTracker {
     }
 
     /// The number of the recorded open file that the program advised by its descriptor.
-    fn advised_open(&mut self, event: &Seen) -> Option<u64> {
+    fn advised_open(&mut self, event: &TraceEvent) -> Option<u64> {
         let file = self.advised_files.remove(&(event.tid, event.at_ns))?;
         let stored = self.files.get(&file).cloned().flatten()?;
         Some(self.open_number(event, file, &stored))
@@ -212,47 +212,47 @@ impl ProcessTracker {
         self.lost
     }
 
-    fn translate(&mut self, event: Seen) {
+    fn translate(&mut self, event: TraceEvent) {
         let pid = event.pid;
-        match event.what {
-            What::Lost { records } => self.lost += records,
-            What::Begin { parent } => self.on_fork(&event, parent),
-            What::End => self.on_exit(&event),
-            What::CallsExec => self.process(pid).is_in_exec = true,
-            What::ExecReturns => self.on_exec_return(pid),
-            What::Exec => self.on_exec(&event),
-            What::Fault { address, is_write } => {
-                self.add_if_recorded(&event, Did::Touch { address, is_write });
+        match event.kind {
+            TraceEventKind::Lost { records } => self.lost += records,
+            TraceEventKind::Fork { parent } => self.on_fork(&event, parent),
+            TraceEventKind::Exit => self.on_exit(&event),
+            TraceEventKind::ExecCall => self.process(pid).is_in_exec = true,
+            TraceEventKind::ExecReturn => self.on_exec_return(pid),
+            TraceEventKind::Exec => self.on_exec(&event),
+            TraceEventKind::Fault { address, is_write } => {
+                self.add_if_recorded(&event, Action::Touch { address, is_write });
             }
-            What::Read { file, first, last } => self.on_read(&event, file, first, last),
-            What::Map(ref map) => self.on_map(&event, map),
-            What::AdviseFile { offset_bytes, length_bytes: length, advice, .. } => {
+            TraceEventKind::Read { file, first, last } => self.on_read(&event, file, first, last),
+            TraceEventKind::Map(ref map) => self.on_map(&event, map),
+            TraceEventKind::FadviseCall { offset_bytes, length_bytes: length, advice, .. } => {
                 if let (Some(open), Ok(advice)) = (self.advised_open(&event), u32::try_from(advice))
                 {
-                    self.add(&event, Did::Fadvise { open, offset_bytes, length, advice });
+                    self.add(&event, Action::Fadvise { open, offset_bytes, length, advice });
                 }
             }
-            What::ReadAhead { offset_bytes, length_bytes: length, .. } => {
+            TraceEventKind::ReadaheadCall { offset_bytes, length_bytes: length, .. } => {
                 if let Some(open) = self.advised_open(&event) {
-                    self.add(&event, Did::Readahead { open, offset_bytes, length });
+                    self.add(&event, Action::Readahead { open, offset_bytes, length });
                 }
             }
             // The call was observed when it was entered.
-            What::Advised { .. } => {}
-            What::CallsMap { .. } | What::CallsMove { .. } => {
-                self.calls.insert(event.tid, event.what);
+            TraceEventKind::MadviseReturn { .. } => {}
+            TraceEventKind::MmapCall { .. } | TraceEventKind::MremapCall { .. } => {
+                self.calls.insert(event.tid, event.kind);
             }
-            What::Moved { result } => self.on_mremap_return(&event, result),
-            What::Unmap { address, length_bytes } => {
-                self.add_if_recorded(&event, Did::Unmap { address, length: length_bytes });
+            TraceEventKind::MremapReturn { result } => self.on_mremap_return(&event, result),
+            TraceEventKind::MunmapCall { address, length_bytes } => {
+                self.add_if_recorded(&event, Action::Unmap { address, length: length_bytes });
             }
-            What::Advise { address, length_bytes: length, advice } => {
+            TraceEventKind::MadviseCall { address, length_bytes: length, advice } => {
                 let key = (event.pid, event.at_ns);
                 let own = self.own_advice.iter().position(|own| *own == key);
                 match (own, u32::try_from(advice)) {
                     (Some(own), _) => drop(self.own_advice.swap_remove(own)),
                     (None, Ok(advice)) => {
-                        self.add_if_recorded(&event, Did::Madvise { address, length, advice });
+                        self.add_if_recorded(&event, Action::Madvise { address, length, advice });
                     }
                     (None, Err(_)) => {}
                 }
@@ -261,14 +261,14 @@ impl ProcessTracker {
     }
 
     /// Adds an observation of a process that has a recorded file.
-    fn add_if_recorded(&mut self, event: &Seen, did: Did) {
+    fn add_if_recorded(&mut self, event: &TraceEvent, action: Action) {
         if self.process(event.pid).is_recorded {
-            self.add(event, did);
+            self.add(event, action);
         }
     }
 
-    fn add(&mut self, event: &Seen, did: Did) {
+    fn add(&mut self, event: &TraceEvent, action: Action) {
         let process = (event.pid, self.process(event.pid).image);
-        self.observations.push(Told { process, thread: event.tid, user_ns: 0, did });
+        self.observations.push(Observation { process, thread: event.tid, user_ns: 0, action });
     }
 }

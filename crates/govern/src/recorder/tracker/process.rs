@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use filemap_attach::FileId;
-use filemap_attach::trace_points::Event as Seen;
-use filemap_recording::assembly::Did;
+use filemap_attach::trace_points::TraceEvent;
+use filemap_recording::assembly::Action;
 
 use super::ProcessTracker;
 
@@ -24,7 +24,7 @@ pub(super) struct TrackedProcess {
     /// Numbers of its open files. There is one for each file, as descriptors are not reported.
     pub(super) opens: HashMap<FileId, u64>,
     /// Reads of files whose path is not known yet, and all reads during execve(2).
-    pub(super) deferred: Vec<Seen>,
+    pub(super) deferred: Vec<TraceEvent>,
     pub(super) forks: u64,
     pub(super) maps: Vec<TrackedMapping>,
 }
@@ -50,7 +50,7 @@ impl ProcessTracker {
     }
 
     /// A thread was created, or a process by `parent`.
-    pub(super) fn on_fork(&mut self, event: &Seen, parent: u32) {
+    pub(super) fn on_fork(&mut self, event: &TraceEvent, parent: u32) {
         if parent == event.pid {
             self.process(parent).threads.insert(event.tid);
             return;
@@ -73,19 +73,19 @@ impl ProcessTracker {
         };
         self.processes.insert(event.pid, child);
         if is_recorded {
-            let in_parent = Seen { pid: parent, tid: parent, ..event.clone() };
-            self.add(&in_parent, Did::Fork { fork });
-            self.add(event, Did::Begin { parent, fork, program });
+            let in_parent = TraceEvent { pid: parent, tid: parent, ..event.clone() };
+            self.add(&in_parent, Action::Fork { fork });
+            self.add(event, Action::Start { parent, fork, program });
         }
     }
 
-    pub(super) fn on_exit(&mut self, event: &Seen) {
+    pub(super) fn on_exit(&mut self, event: &TraceEvent) {
         self.calls.remove(&event.tid);
         self.reads.remove(&event.tid);
         let process = self.process(event.pid);
         process.threads.remove(&event.tid);
         if process.threads.is_empty() {
-            self.add_if_recorded(event, Did::End);
+            self.add_if_recorded(event, Action::Exit);
             self.processes.remove(&event.pid);
             // Threads from before the recording may live on, so the advice is restored all the same.
             self.forget_touches(event.pid);
@@ -98,10 +98,10 @@ impl ProcessTracker {
         }
     }
 
-    /// The process runs another program. What the kernel read during execve(2) belongs to the new
+    /// The process runs another program. TraceEventKind the kernel read during execve(2) belongs to the new
     /// one.
-    pub(super) fn on_exec(&mut self, event: &Seen) {
-        self.add_if_recorded(event, Did::End);
+    pub(super) fn on_exec(&mut self, event: &TraceEvent) {
+        self.add_if_recorded(event, Action::Exit);
         let TrackedProcess { parent, deferred, .. } =
             self.processes.remove(&event.pid).unwrap_or_default();
         let image = next_image(&mut self.images, event.pid);

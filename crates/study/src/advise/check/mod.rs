@@ -1,32 +1,24 @@
-//! What was measured of a program as it is and with the best answers, beside what was predicted.
+//! `advise --check`: the program runs as it is and with the best changes in turn, and its figures are
+//! compared with the predictions.
 
-mod judge;
+mod report;
 mod running;
-mod selected;
-mod shown;
+mod selection;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use filemap_job::Spread;
 use serde::{Deserialize, Serialize};
 
-pub use self::running::{RUNS, shown};
-pub(super) use self::shown::parts;
+pub(super) use self::report::parts;
+pub use self::running::shell_line;
 use super::Advice;
-use crate::trial::{OUTCOMES, Outcome, Ran, differ};
-use crate::verdict::{p_value, samples};
+pub use crate::trial::DEFAULT_RUNS;
+use crate::trial::{EXIT, OUTPUTS, Observable, RunSample, differs_from_plain, spread, values};
+use crate::verdict::p_value;
 
-/// One run of a program, and of all that it started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct CheckRun {
-    /// Pages that were read from disks.
-    pub pages_read: u64,
-    /// What else it came to.
-    #[serde(flatten)]
-    pub ran: Ran,
-}
-
-/// The runs with one answer, or as it is.
+/// The runs of one variant: with a change, or as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct CheckVariant {
@@ -36,19 +28,19 @@ pub struct CheckVariant {
     pub pages_read: Spread,
     pub major_faults: Spread,
     pub elapsed_ns: Spread,
-    /// How often chance alone sets the times apart from those as it is as much; `null` of these.
+    /// p-value of its times against those as it is; `null` for these.
     pub p_value: Option<f64>,
-    /// What it is beside the program as it is; `null` of that.
+    /// How it compares with the program as it is; `null` for that.
     pub beside: Option<String>,
-    /// In order.
-    pub runs: Vec<CheckRun>,
+    /// In the order in which they were made.
+    pub runs: Vec<RunSample>,
 }
 
-/// What was not run.
+/// A change that was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "CheckLeftOut")]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct LeftOut {
+pub struct SkippedChange {
     /// The position in `tried`.
     pub tried: usize,
     pub changes: Vec<String>,
@@ -56,16 +48,16 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What the check says of the answer.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "CheckVerdict")]
-pub enum Verdict {
-    /// The answer is the best of what was run, or within 10 % of it.
+pub enum CheckVerdict {
+    /// The answer is the best variant, or within 10 % of it.
     Confirmed,
-    /// Chance may be all that tells it from another, or from doing nothing.
+    /// It does not differ from another variant, or from doing nothing, by more than chance.
     Tie,
-    /// Something else is faster.
+    /// Another variant is faster.
     NotConfirmed,
     /// The program reads more or takes longer with it than as it is.
     Refuted,
@@ -74,89 +66,86 @@ pub enum Verdict {
     NotTested,
 }
 
-/// What was measured.
+/// A check of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Check {
-    /// How often each was run.
+    /// Runs of each variant.
     pub runs: u64,
-    pub verdict: Verdict,
-    /// The verdict in words.
+    pub verdict: CheckVerdict,
+    /// The verdict as a sentence.
     pub text: String,
     /// The answer that was checked, as a position in `tried`; `null` is to leave the program as it
     /// is.
     pub answer: Option<usize>,
     /// The program as it is first.
     pub variants: Vec<CheckVariant>,
-    pub left_out: Vec<LeftOut>,
-    /// What the program did otherwise with an answer. There should be nothing.
+    pub left_out: Vec<SkippedChange>,
+    /// Differences in behaviour with a change. There should be none.
     pub differences: Vec<String>,
-    /// What else a reader should know, in sentences.
+    /// Sentences for the reader.
     pub notes: Vec<String>,
 }
 
-impl LeftOut {
-    /// The trial of `advice` at this position, which was not run for this `reason`.
-    fn of(advice: &Advice, (tried, reason): (usize, String)) -> Self {
-        LeftOut { tried, changes: advice.tried[tried].changes.clone(), reason }
+impl SkippedChange {
+    fn new(advice: &Advice, (tried, reason): (usize, String)) -> Self {
+        SkippedChange { tried, changes: advice.tried[tried].changes.clone(), reason }
     }
 }
 
-/// A figure of each of `runs`.
-fn all(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Vec<f64> {
-    samples(runs.iter().map(value))
-}
+/// Pages that a run read from disks.
+const PAGES_READ: fn(&RunSample) -> u64 = |run| run.pages_read;
 
-fn times(runs: &[CheckRun]) -> Vec<f64> {
-    all(runs, |run| run.ran.elapsed_ns)
-}
-
-fn spread(runs: &[CheckRun], value: fn(&CheckRun) -> u64) -> Spread {
-    Spread::of(runs.iter().map(value)).expect("each variant has a run")
-}
+/// The elapsed time of a run.
+const ELAPSED_NS: fn(&RunSample) -> u64 = |run| run.elapsed_ns;
 
 impl Check {
-    /// With what `variants` say of the answer of `advice`: the program as it is, and then trials by
-    /// their positions, each with its runs, of which there is one at least.
-    fn concluded(mut self, advice: &Advice, variants: Vec<(Option<usize>, Vec<CheckRun>)>) -> Self {
+    /// With the comparison of `variants`: the program as it is, and then changes by their index in
+    /// `tried`, each with at least one run.
+    fn with_results(
+        mut self,
+        advice: &Advice,
+        variants: Vec<(Option<usize>, Vec<RunSample>)>,
+    ) -> Self {
         let plain = variants[0].1.clone();
-        let variant = |(tried, runs): (Option<usize>, Vec<CheckRun>)| CheckVariant {
+        let variant = |(tried, runs): (Option<usize>, Vec<RunSample>)| CheckVariant {
             tried,
             changes: tried.map_or(Vec::new(), |at| advice.tried[at].changes.clone()),
-            pages_read: spread(&runs, |run| run.pages_read),
-            major_faults: spread(&runs, |run| run.ran.major_faults),
-            elapsed_ns: spread(&runs, |run| run.ran.elapsed_ns),
-            p_value: tried.map(|_| p_value(&times(&runs), &times(&plain))),
-            beside: tried.map(|_| judge::in_words(judge::beside(&runs, &plain))),
+            pages_read: spread(&runs, PAGES_READ),
+            major_faults: spread(&runs, |run| run.major_faults),
+            elapsed_ns: spread(&runs, ELAPSED_NS),
+            p_value: tried
+                .map(|_| p_value(&values(&runs, ELAPSED_NS), &values(&plain, ELAPSED_NS))),
+            beside: tried.map(|_| verdict::text(verdict::compare(&runs, &plain))),
             runs,
         };
         self.variants = variants.into_iter().map(variant).collect();
         self.differences = self.differences();
-        (self.verdict, self.text) = judge::judged(&advice.now, &self);
+        (self.verdict, self.text) = verdict::judge(&advice.now, &self);
         self
     }
 
-    /// What runs with an answer did otherwise than those of the program as it is, in sentences
-    /// without a full stop. There should be nothing: advice cannot change what a program computes.
-    /// What differs among the runs as it is already is not compared.
+    /// Differences in behaviour between runs with a change and plain ones, as sentences without a
+    /// full stop. What differs among the plain runs already is not compared.
     fn differences(&self) -> Vec<String> {
         let Some((plain, others)) = self.variants.split_first() else { return Vec::new() };
-        let of_outcome = |outcome: &Outcome| {
-            let differs = |of: &&CheckVariant| differ(of.ran(), plain.ran(), *outcome);
-            let said = |of: &CheckVariant| {
-                let (name, label) = (outcome.0, of.label());
+        let differences = |observable: &Observable| {
+            let differs = |variant: &&CheckVariant| {
+                differs_from_plain(variant.runs.iter(), plain.runs.iter(), *observable)
+            };
+            let sentence = |variant: &CheckVariant| {
+                let (name, label) = (observable.0, variant.label());
                 format!("{name} with {label} differs from that of the program as it is")
             };
-            others.iter().filter(differs).map(said).collect::<Vec<_>>()
+            others.iter().filter(differs).map(sentence).collect::<Vec<_>>()
         };
-        OUTCOMES.iter().flat_map(of_outcome).collect()
+        [EXIT].iter().chain(&OUTPUTS).flat_map(differences).collect()
     }
 
-    /// Whether it says that the answer of `advice` is wrong, or that the program did something else
-    /// than what was recorded.
+    /// Whether the answer of `advice` is refuted, or the program did not do what was recorded.
     pub fn fails(&self, advice: &Advice) -> bool {
-        self.verdict == Verdict::Refuted
-            || judge::other_work(&advice.now, &self.variants[0]).is_some()
+        self.verdict == CheckVerdict::Refuted
+            || verdict::other_work(&advice.now, &self.variants[0]).is_some()
             || !self.differences.is_empty()
     }
 }
@@ -164,9 +153,5 @@ impl Check {
 impl CheckVariant {
     fn label(&self) -> String {
         self.tried.map_or("as it is".to_string(), |_| self.changes.join(" + "))
-    }
-
-    fn ran(&self) -> impl Iterator<Item = &Ran> + Clone {
-        self.runs.iter().map(|run| &run.ran)
     }
 }

@@ -1,5 +1,4 @@
-//! The best answers, run for real: the recorded program again and again, cold, as it is and with
-//! each of them in turn.
+//! Runs the recorded program as it is and with the best changes, in turn, on a cold page cache.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,111 +6,112 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::Program;
-use filemap_govern::{Advising, Given};
+use filemap_govern::EnforcementReport;
 use filemap_job::program::Job;
 use filemap_job::shell_word;
-use filemap_kernel::engine::FaultAround;
-use filemap_kernel::page_size;
 
-use super::selected::{How, Selected};
-use super::{Check, CheckRun, LeftOut};
+use super::selection::Selection;
+use super::{Check, SkippedChange};
 use crate::advise::rules::OF_FILES;
 use crate::advise::{Advice, Change};
 use crate::engine::Engines;
 use crate::error::Error;
-use crate::govern::Governed;
-use crate::trial::{self, Ran};
+use crate::trial::{RunSample, Treatment, Trial};
 use filemap_report::units::{number, time};
 
-/// How often each is run, if nobody says.
-pub const RUNS: u64 = 5;
-
 /// A program with its arguments, as a line for a shell.
-pub fn shown(words: &[OsString]) -> String {
+pub fn shell_line(words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
     words.join(" ").replace(char::is_control, "?")
 }
 
 impl Check {
-    /// Runs the best answers of `advice` for `program`, which `again` starts, each `runs` times.
-    /// Settings of the machine are changed for that where it `applies` them.
+    /// Measures the best changes of `advice` for `job`, which `program` runs, with `runs` runs of
+    /// each variant. With `may_apply`, settings of the machine are changed for that.
     ///
     /// # Errors
-    /// When the program cannot be run, is not as it was recorded, or changes its files.
+    /// When the program cannot be run, its files are not as they were recorded, or it changes them.
     pub fn run(
         advice: &Advice,
-        program: &Job,
-        again: &Program,
-        (runs, applies): (u64, bool),
+        job: &Job,
+        program: &Program,
+        (runs, may_apply): (u64, bool),
         engines: &impl Engines,
     ) -> Result<Check, Error> {
-        let files = files(advice, program)?;
-        let Selected { answer, trials, mut left_out } = Selected::of(advice, program, applies);
+        let files = recorded_files(advice, job)?;
+        let Selection { answer, trials, mut left_out } = Selection::new(advice, job, may_apply);
         let mut notes = Vec::new();
-        let mut all = advice.tried.iter().flat_map(|tried| &tried.does);
-        if all.any(|change| matches!(change, Change::Fadvise(..))) {
+        let mut changes = advice.tried.iter().flat_map(|tried| &tried.does);
+        if changes.any(|change| matches!(change, Change::Fadvise(..))) {
             notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
         }
-        // Before anything runs it is said what is going to run, and what that may do.
+        // The user learns what is going to run, and what that may do, before anything runs.
         engines.tell()(&format!(
             "{} is run {} times now; if it writes, sends or removes something, it does so each time, \
              and what it prints is thrown away",
-            shown(&again.words),
+            shell_line(&program.words),
             runs * (trials.len() as u64 + 1) + 1
         ));
-        let mut running = Running { engines, again, files, notes };
-        let variant =
-            |(trial, how)| Variant { trial: Some(trial), how: Some(how), ..Variant::default() };
-        let mut variants = vec![Variant::default()];
-        variants.extend(trials.into_iter().map(variant));
+        let (mut indexes, mut treatments) = (vec![None], vec![Treatment::Plain]);
+        for (index, treatment) in trials {
+            indexes.push(Some(index));
+            treatments.push(treatment);
+        }
+        let mut variants: Vec<MeasuredVariant> =
+            treatments.iter().map(|_| MeasuredVariant::default()).collect();
         let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
-        // What a first run brings into memory beside the files favours nobody then.
-        running.run(&mut Variant::default())?;
+        let paths = files.iter().map(|(path, _)| path.clone()).collect();
+        let mut trial = Trial { engines, program, files: paths, notes };
+        // A first run brings into memory what the program needs besides its files.
+        trial.run(&Treatment::Plain)?;
+        check_unchanged(&files)?;
         progress.advance();
-        for round in 0..usize::try_from(runs).unwrap_or(usize::MAX) {
-            for place in 0..variants.len() {
-                let number = (round + place) % variants.len();
-                running.run(&mut variants[number])?;
-                progress.advance();
+        trial.run_in_turn(&treatments, runs, &*progress, |index, run| {
+            let mut enforcement = run.enforcement;
+            if matches!(treatments[index], Treatment::Governed { .. }) {
+                enforcement.applied_rules = vec![!run.governed.paths.is_empty()];
             }
-        }
-        let mut notes = running.notes;
-        notes.extend(dropped(&variants));
+            variants[index].runs.push(run.sample);
+            variants[index].enforcements.push(enforcement);
+            check_unchanged(&files)
+        })?;
+        let mut notes = trial.notes;
+        notes.extend(dropped_notes(&variants));
         let mut measured = Vec::new();
-        for variant in variants {
-            match (variant.trial, variant.not_given()) {
-                (Some(trial), Some(reason)) => left_out.push((trial, reason)),
-                (trial, _) => measured.push((trial, variant.runs)),
+        for ((index, treatment), variant) in indexes.into_iter().zip(&treatments).zip(variants) {
+            match (index, variant.unapplied_reason(treatment)) {
+                (Some(index), Some(reason)) => left_out.push((index, reason)),
+                (index, _) => measured.push((index, variant.runs)),
             }
         }
-        let left_out = left_out.into_iter().map(|of| LeftOut::of(advice, of)).collect();
+        let left_out =
+            left_out.into_iter().map(|skipped| SkippedChange::new(advice, skipped)).collect();
         let check = Check { runs, answer, left_out, notes, ..Check::default() };
-        Ok(check.concluded(advice, measured))
+        Ok(check.with_results(advice, measured))
     }
 }
 
-/// A variant, its runs, and what became of its advice in each.
+/// The runs of a variant, and what became of its advice in each.
 #[derive(Default)]
-struct Variant {
-    trial: Option<usize>,
-    how: Option<How>,
-    runs: Vec<CheckRun>,
-    given: Vec<Given>,
+struct MeasuredVariant {
+    runs: Vec<RunSample>,
+    enforcements: Vec<EnforcementReport>,
 }
 
-impl Variant {
-    /// Why not all of its advice was given to something in each run, as the end of a sentence.
-    fn not_given(&self) -> Option<String> {
-        let is_given = |given: &Given| given.rules.iter().all(|is_given| *is_given);
-        if self.given.iter().all(is_given) {
+impl MeasuredVariant {
+    /// Why its advice was not applied in each run, as the end of a sentence; `None` where it was.
+    fn unapplied_reason(&self, treatment: &Treatment) -> Option<String> {
+        let is_applied =
+            |report: &EnforcementReport| report.applied_rules.iter().all(|is_applied| *is_applied);
+        if self.enforcements.iter().all(is_applied) {
             return None;
         }
-        let refused = self.given.iter().find_map(|given| given.refused.as_ref());
-        Some(match (&self.how, refused) {
-            (Some(How::Governed), _) => {
+        let refusal = self.enforcements.iter().find_map(|report| report.refusal.as_ref());
+        Some(match (treatment, refusal) {
+            (Treatment::Governed { .. }, _) => {
                 "no mapping of the program was governed; filemap govern --json says why".to_string()
             }
-            (_, Some(refused)) => format!("it could not be given: {refused}"),
+            (_, Some(refusal)) => format!("it could not be given: {refusal}"),
             (_, None) => "in some run the program made no such mapping, or it could not be held \
                           to be advised"
                 .to_string(),
@@ -119,71 +119,28 @@ impl Variant {
     }
 }
 
-/// What tells whether a file was changed.
-type Stamp = (u64, i64, i64, u64);
+/// Identifies the contents of a file: size, modification time and inode.
+type FileStamp = (u64, i64, i64, u64);
 
-/// The program between two runs.
-struct Running<'a, E> {
-    engines: &'a E,
-    again: &'a Program,
-    files: Vec<(PathBuf, Stamp)>,
-    notes: Vec<String>,
-}
-
-impl<E: Engines> Running<'_, E> {
-    fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
-        let _size = match variant.how {
-            Some(How::Advised(_, Some(bytes))) => {
-                let (journal, undoing) = self.engines.journal()?;
-                Some((FaultAround::set(bytes, &journal)?, undoing))
-            }
-            _ => None,
-        };
-        let paths = self.files.iter().map(|(path, _)| path.as_path());
-        let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
-        let (metered, given) = match &variant.how {
-            Some(How::Governed) => {
-                let governed = Governed::of(self.again, &[])?;
-                let metered = governed.run()?;
-                let is_given = !governed.told().paths.is_empty();
-                (metered, Given { rules: vec![is_given], ..Given::default() })
-            }
-            Some(How::Advised(rules, _)) if !rules.is_empty() => {
-                let advising = Advising::begin(rules)?;
-                let metered = trial::run(self.again);
-                let given = advising.end();
-                (metered?, given)
-            }
-            Some(How::Advised(..)) | None => (trial::run(self.again)?, Given::default()),
-        };
-        variant.runs.push(CheckRun {
-            pages_read: (metered.bytes_read / page_size()).saturating_sub(given.dropped_pages),
-            ran: Ran::of(&metered, cached_bytes),
-        });
-        variant.given.push(given);
-        self.unchanged()
-    }
-
-    /// Refuses to go on where the program has changed a file.
-    fn unchanged(&self) -> Result<(), Error> {
-        for (path, before) in &self.files {
-            if stamp(path) != Some(*before) {
-                return Err(Error::CannotRun(format!(
-                    "'{}' was changed while the program ran, so that its runs are not the same and \
-                     no more are made; check on a copy that nobody writes to, or leave out --check",
-                    path.display()
-                )));
-            }
+/// Refuses to continue after the program has changed one of `files`.
+fn check_unchanged(files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {
+    for (path, before) in files {
+        if file_stamp(path) != Some(*before) {
+            return Err(Error::CannotRun(format!(
+                "'{}' was changed while the program ran, so that its runs are not the same and \
+                 no more are made; check on a copy that nobody writes to, or leave out --check",
+                path.display()
+            )));
         }
-        Ok(())
     }
+    Ok(())
 }
 
-/// What is to be said of what was read before advice held, in sentences.
-fn dropped(variants: &[Variant]) -> Vec<String> {
-    let all = || variants.iter().flat_map(|of| &of.given);
-    let dropped = all().map(|given| given.dropped_pages).max().unwrap_or(0);
-    let held_ns = all().map(|given| given.held_ns).max().unwrap_or(0);
+/// Notes on pages that were read before the advice held.
+fn dropped_notes(variants: &[MeasuredVariant]) -> Vec<String> {
+    let reports = || variants.iter().flat_map(|variant| &variant.enforcements);
+    let dropped = reports().map(|report| report.dropped_pages).max().unwrap_or(0);
+    let held_ns = reports().map(|report| report.held_ns).max().unwrap_or(0);
     let mut notes = Vec::new();
     if dropped > 0 {
         notes.push(format!(
@@ -194,7 +151,7 @@ fn dropped(variants: &[Variant]) -> Vec<String> {
             time(held_ns as f64)
         ));
     }
-    if all().any(|given| given.is_kept) {
+    if reports().any(|report| report.has_uncounted_reads) {
         notes.push(
             "A mapping is advised once it is seen: what was read of its file before that is \
              counted too, as this user is not told what is cached of a file of others."
@@ -204,18 +161,18 @@ fn dropped(variants: &[Variant]) -> Vec<String> {
     notes
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn file_stamp(path: &Path) -> Option<FileStamp> {
     let data = fs::metadata(path).ok()?;
     Some((data.len(), data.mtime(), data.mtime_nsec(), data.ino()))
 }
 
-/// The recorded files: those that count are there as they were.
-fn files(advice: &Advice, program: &Job) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+/// The recorded files that exist. Those that matter for the advice have to.
+fn recorded_files(advice: &Advice, job: &Job) -> Result<Vec<(PathBuf, FileStamp)>, Error> {
     let counting = advice.now.files_that_count();
     let mut files = Vec::new();
-    for (number, file) in program.files.iter().enumerate() {
+    for (number, file) in job.files.iter().enumerate() {
         let path = file.file.path.as_ref().map(PathBuf::from);
-        match path.and_then(|path| stamp(&path).map(|stamp| (path, stamp))) {
+        match path.and_then(|path| file_stamp(&path).map(|stamp| (path, stamp))) {
             Some(found) => files.push(found),
             None if !counting.contains(&number) => {}
             None => {

@@ -13,17 +13,15 @@ fn lookups() -> Advice {
 }
 
 /// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
-fn runs(pages: u64, ms: u64, step: u64) -> Vec<CheckRun> {
-    let run = |number: u64| CheckRun {
+fn runs(pages: u64, ms: u64, step: u64) -> Vec<RunSample> {
+    let run = |number: u64| RunSample {
         pages_read: pages + number,
-        ran: Ran {
-            exit_code: Some(0),
-            major_faults: 3,
-            elapsed_ns: (ms + number * step) * 1_000_000,
-            cpu_ns: 1_000_000,
-            stdout: "a".to_string(),
-            ..Ran::default()
-        },
+        exit_code: Some(0),
+        major_faults: 3,
+        elapsed_ns: (ms + number * step) * 1_000_000,
+        cpu_ns: 1_000_000,
+        stdout: "a".to_string(),
+        ..RunSample::default()
     };
     (0..5).map(run).collect()
 }
@@ -33,21 +31,21 @@ type Figures = (u64, u64, u64);
 
 /// A check that has not come to anything yet, and its variants.
 #[derive(Clone)]
-struct Measured {
+struct PendingCheck {
     check: Check,
-    variants: Vec<(Option<usize>, Vec<CheckRun>)>,
+    variants: Vec<(Option<usize>, Vec<RunSample>)>,
 }
 
-fn measured(answer: Option<usize>, variants: &[Figures]) -> Measured {
+fn measured(answer: Option<usize>, variants: &[Figures]) -> PendingCheck {
     let variant = |(number, (pages, ms, step)): (usize, &Figures)| {
         (number.checked_sub(1), runs(*pages, *ms, *step))
     };
     let variants = variants.iter().enumerate().map(variant).collect();
-    Measured { check: Check { runs: 5, answer, ..Check::default() }, variants }
+    PendingCheck { check: Check { runs: 5, answer, ..Check::default() }, variants }
 }
 
-fn judged(measured: Measured) -> Check {
-    measured.check.concluded(&lookups(), measured.variants)
+fn judged(measured: PendingCheck) -> Check {
+    measured.check.with_results(&lookups(), measured.variants)
 }
 
 fn check(answer: Option<usize>, variants: &[Figures]) -> Check {
@@ -58,7 +56,7 @@ fn fails(check: &Check) -> bool {
     check.fails(&lookups())
 }
 
-fn verdict(answer: Option<usize>, variants: &[Figures]) -> (Verdict, String) {
+fn verdict(answer: Option<usize>, variants: &[Figures]) -> (CheckVerdict, String) {
     let Check { verdict, text, .. } = check(answer, variants);
     (verdict, text)
 }
@@ -66,66 +64,71 @@ fn verdict(answer: Option<usize>, variants: &[Figures]) -> (Verdict, String) {
 const PLAIN: Figures = (500_000, 1600, 10);
 
 #[test]
-fn an_answer_is_confirmed_that_is_best_or_nearly() {
+fn confirms_best_or_nearly_best_answer() {
     let (first, text) = verdict(Some(0), &[PLAIN, (3000, 400, 5), (3100, 500, 5)]);
-    assert_eq!(first, Verdict::Confirmed);
+    assert_eq!(first, CheckVerdict::Confirmed);
     assert!(text.starts_with("Confirmed: 3002 pages in 410 ms with MADV_RANDOM on a"), "{text}");
-    assert_eq!(verdict(Some(0), &[PLAIN, (3000, 430, 5), (3100, 400, 5)]).0, Verdict::Confirmed);
+    assert_eq!(
+        verdict(Some(0), &[PLAIN, (3000, 430, 5), (3100, 400, 5)]).0,
+        CheckVerdict::Confirmed
+    );
     // What is faster only because it reads more is no better answer.
-    assert_eq!(verdict(Some(0), &[PLAIN, (3000, 400, 5), (900_000, 40, 5)]).0, Verdict::Confirmed);
+    assert_eq!(
+        verdict(Some(0), &[PLAIN, (3000, 400, 5), (900_000, 40, 5)]).0,
+        CheckVerdict::Confirmed
+    );
 }
 
-/// What a wrong answer does is told, and fails the check.
 #[test]
-fn a_wrong_answer_is_refuted() {
+fn refutes_wrong_answer() {
     let (slower, text) = verdict(Some(0), &[PLAIN, (3000, 2400, 10)]);
-    assert_eq!(slower, Verdict::Refuted);
+    assert_eq!(slower, CheckVerdict::Refuted);
     assert!(text.contains("is slower with MADV_RANDOM on a: 3002 pages in 2.42 s"), "{text}");
     let (more, text) = verdict(Some(0), &[(3000, 400, 5), PLAIN]);
-    assert_eq!(more, Verdict::Refuted);
+    assert_eq!(more, CheckVerdict::Refuted);
     assert!(text.contains("reads more"), "{text}");
     // Of two reasons the first is named, also where it is faster.
-    assert_eq!(verdict(Some(0), &[(3000, 400, 5), (9000, 100, 5)]).0, Verdict::Refuted);
+    assert_eq!(verdict(Some(0), &[(3000, 400, 5), (9000, 100, 5)]).0, CheckVerdict::Refuted);
     assert!(fails(&check(Some(0), &[(3000, 400, 5), PLAIN])));
     assert!(!fails(&check(Some(0), &[PLAIN, (3000, 400, 5)])));
 }
 
 /// As one does that is started in another directory.
 #[test]
-fn a_program_that_does_not_find_its_input_tells_nothing() {
+fn does_not_test_program_without_its_input() {
     let mut failing = measured(None, &[(0, 2, 0), (0, 2, 0)]);
     // Not given its input, as a pipe: it ends well.
     let unfed = judged(failing.clone());
     assert!(unfed.text.contains("2 of the 500 000 pages"), "{}", unfed.text);
     for (_, runs) in &mut failing.variants {
-        runs.iter_mut().for_each(|run| run.ran.exit_code = Some(2));
+        runs.iter_mut().for_each(|run| run.exit_code = Some(2));
     }
     let failed = judged(failing.clone());
-    assert_eq!(failed.verdict, Verdict::NotTested);
+    assert_eq!(failed.verdict, CheckVerdict::NotTested);
     let text = &failed.text;
     assert!(text.contains("500 000 pages") && text.contains("exit code 2"), "{text}");
     assert!(fails(&failed));
-    failing.variants[0].1[3].ran.signal = Some(11);
+    failing.variants[0].1[3].signal = Some(11);
     assert!(judged(failing).text.contains("signal 11"));
 }
 
 #[test]
-fn what_chance_explains_is_a_tie() {
+fn reports_tie_within_chance() {
     let (with_now, text) = verdict(Some(0), &[PLAIN, (500_000, 1580, 10)]);
-    assert_eq!(with_now, Verdict::Tie);
+    assert_eq!(with_now, CheckVerdict::Tie);
     let both = "500 002 pages in 1.60 s with MADV_RANDOM on a, 500 002 pages in 1.62 s as it is.";
     let expected = format!("A tie with doing nothing: {both}");
     assert_eq!(text, expected);
     // 400 to 880 ms and 330 to 530 ms.
     let (with_other, text) = verdict(Some(0), &[PLAIN, (3000, 400, 120), (3100, 330, 50)]);
-    assert_eq!(with_other, Verdict::Tie, "{text}");
+    assert_eq!(with_other, CheckVerdict::Tie, "{text}");
     assert!(text.contains("filemap govern, which chance explains"), "{text}");
 }
 
 #[test]
-fn what_is_faster_is_named() {
+fn names_faster_variant() {
     let (verdict_, text) = verdict(Some(0), &[PLAIN, (3000, 800, 5), (3100, 400, 5)]);
-    assert_eq!(verdict_, Verdict::NotConfirmed);
+    assert_eq!(verdict_, CheckVerdict::NotConfirmed);
     assert!(
         text.contains("filemap govern is faster: 3102 pages in 410 ms with filemap govern"),
         "{text}"
@@ -135,43 +138,43 @@ fn what_is_faster_is_named() {
     let mut three = measured(None, &[(3000, 600, 5), spread, (3000, 400, 5)]);
     three.variants[1].1.iter_mut().for_each(|run| run.pages_read = 3000);
     let three = judged(three);
-    assert_eq!(three.verdict, Verdict::NotConfirmed, "{}", three.text);
+    assert_eq!(three.verdict, CheckVerdict::NotConfirmed, "{}", three.text);
     assert!(!fails(&check(Some(0), &[PLAIN, (3000, 800, 5)])));
 }
 
 #[test]
-fn to_leave_it_as_it_is_is_an_answer() {
+fn confirms_leaving_program_as_it_is() {
     let scan = (500_000, 1600, 10);
-    assert_eq!(verdict(None, &[scan, (500_000, 2400, 10)]).0, Verdict::Confirmed);
-    assert_eq!(verdict(None, &[scan, (500_000, 1000, 10)]).0, Verdict::NotConfirmed);
+    assert_eq!(verdict(None, &[scan, (500_000, 2400, 10)]).0, CheckVerdict::Confirmed);
+    assert_eq!(verdict(None, &[scan, (500_000, 1000, 10)]).0, CheckVerdict::NotConfirmed);
 }
 
 #[test]
-fn few_runs_tell_nothing() {
+fn does_not_test_few_runs() {
     let mut few = measured(Some(0), &[PLAIN, (3000, 2400, 10)]);
     few.check.runs = 2;
     few.variants.iter_mut().for_each(|(_, runs)| runs.truncate(2));
     let few = judged(few);
-    assert_eq!(few.verdict, Verdict::NotTested);
+    assert_eq!(few.verdict, CheckVerdict::NotTested);
     assert!(few.text.contains("--runs 4"), "{}", few.text);
     assert!(!fails(&few));
 }
 
 #[test]
-fn an_answer_that_was_given_to_nothing_is_not_tested() {
+fn does_not_test_unapplied_answer() {
     let mut none = measured(Some(0), &[PLAIN]);
     let reason = "it was given to nothing".to_string();
-    none.check.left_out.push(LeftOut::of(&lookups(), (0, reason)));
+    none.check.left_out.push(SkippedChange::new(&lookups(), (0, reason)));
     let none = judged(none);
-    assert_eq!(none.verdict, Verdict::NotTested);
+    assert_eq!(none.verdict, CheckVerdict::NotTested);
     assert_eq!(none.text, "Not tested: MADV_RANDOM on a: it was given to nothing.");
 }
 
 #[test]
-fn what_the_program_does_otherwise_fails_the_check() {
+fn fails_on_other_behaviour() {
     let mut other = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
-    other.variants[1].1[2].ran.stdout = "b".to_string();
-    other.variants[1].1[3].ran.exit_code = Some(1);
+    other.variants[1].1[2].stdout = "b".to_string();
+    other.variants[1].1[3].exit_code = Some(1);
     let found = judged(other.clone());
     let expected = ["the end", "what stdout has"];
     let expected = expected.map(|what| {
@@ -180,17 +183,17 @@ fn what_the_program_does_otherwise_fails_the_check() {
     assert_eq!(found.differences, expected);
     assert!(fails(&found));
     // Not where it is never the same.
-    other.variants[0].1[0].ran.stdout = "c".to_string();
-    other.variants[1].1[3].ran.exit_code = Some(0);
+    other.variants[0].1[0].stdout = "c".to_string();
+    other.variants[1].1[3].exit_code = Some(0);
     assert!(!fails(&judged(other)));
 }
 
 #[test]
-fn measured_stands_beside_predicted() {
+fn reports_measured_and_predicted() {
     let mut measured = measured(Some(0), &[PLAIN, (3000, 400, 5)]);
-    measured.variants[0].1[1].ran.exit_code = Some(3);
+    measured.variants[0].1[1].exit_code = Some(3);
     let mut advice = lookups();
-    measured.check.left_out.push(LeftOut::of(&advice, (1, "it needs more".to_string())));
+    measured.check.left_out.push(SkippedChange::new(&advice, (1, "it needs more".to_string())));
     advice.check = Some(judged(measured));
     let report = advice.report();
     let text = report.render(Format::Table);

@@ -1,56 +1,57 @@
-//! What a reader sees of a check.
+//! The report of a check.
 
 use filemap_job::Spread;
 
 use super::{Check, CheckVariant};
 use crate::advise::{Advice, Outcome};
-use crate::trial::{Ran, ended};
+use crate::trial::{RunSample, exit_text};
 use filemap_report::units::{number, time};
 use filemap_report::{Column, Part, Unit, Value, table};
 
-/// `check` of `advice`, the verdict first.
+/// The parts of the report, the verdict first.
 pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
     let mut parts = vec![Part::Heading("What was measured".to_string())];
     let differences = check.differences.iter();
-    parts.extend(differences.map(|what| Part::Lead(format!("Check failed: {what}."))));
+    parts.extend(differences.map(|difference| Part::Lead(format!("Check failed: {difference}."))));
     parts.push(Part::Lead(check.text.clone()));
     if let Some(best) = advice.best()
-        && !check.variants.iter().any(|of| of.tried == advice.answer.best)
+        && !check.variants.iter().any(|variant| variant.tried == advice.answer.best)
     {
         parts.push(Part::Paragraph(format!(
             "The answer above, {}, was not run, so nothing here confirms it.",
             best.label()
         )));
     }
-    let row = |of: &CheckVariant| {
-        let predicted = match of.tried {
+    let row = |variant: &CheckVariant| {
+        let predicted = match variant.tried {
             None => &advice.now,
             Some(tried) => &advice.tried.get(tried)?.outcome,
         };
-        Some((of.clone(), predicted.clone()))
+        Some((variant.clone(), predicted.clone()))
     };
-    let rows: Vec<Row> = check.variants.iter().filter_map(row).collect();
+    let rows: Vec<CheckRow> = check.variants.iter().filter_map(row).collect();
     parts.push(Part::Table(table("Read from disk", &COUNTS, &rows)));
     parts.push(Part::Table(table("Time", &TIMES, &rows)));
     parts.push(Part::Paragraph(note(check)));
-    let left_out =
-        |of: &super::LeftOut| format!("{} was not run: {}.", of.changes.join(" + "), of.reason);
+    let skipped = |skipped: &super::SkippedChange| {
+        format!("{} was not run: {}.", skipped.changes.join(" + "), skipped.reason)
+    };
     if !check.left_out.is_empty() {
-        parts.push(Part::List(check.left_out.iter().map(left_out).collect()));
+        parts.push(Part::List(check.left_out.iter().map(skipped).collect()));
     }
-    parts.extend(endings(check).into_iter().chain(check.notes.clone()).map(Part::Paragraph));
+    parts.extend(failures(check).into_iter().chain(check.notes.clone()).map(Part::Paragraph));
     parts
 }
 
-/// A variant, and what was predicted of it.
-type Row = (CheckVariant, Outcome);
+/// A variant and its prediction.
+type CheckRow = (CheckVariant, Outcome);
 
 fn range(spread: &Spread, text: fn(f64) -> String) -> Value {
     format!("{} to {}", text(spread.min as f64), text(spread.max as f64)).into()
 }
 
 /// Pages and faults, predicted and measured.
-const COUNTS: [Column<Row>; 6] = {
+const COUNTS: [Column<CheckRow>; 6] = {
     use Unit::{Count, Text};
     [
         Column::of("with", "with", Text, |row| row.0.label().into()),
@@ -64,8 +65,8 @@ const COUNTS: [Column<Row>; 6] = {
     ]
 };
 
-/// Times, predicted and measured, and what each variant is beside the program as it is.
-const TIMES: [Column<Row>; 6] = {
+/// Times, predicted and measured, and how each variant compares with the program as it is.
+const TIMES: [Column<CheckRow>; 6] = {
     use Unit::{Nanoseconds, Text};
     [
         Column::of("with", "with", Text, |row| row.0.label().into()),
@@ -77,7 +78,7 @@ const TIMES: [Column<Row>; 6] = {
     ]
 };
 
-/// How it was measured.
+/// The measuring method.
 fn note(check: &Check) -> String {
     let plural = if check.runs == 1 { "run" } else { "runs" };
     format!(
@@ -90,16 +91,17 @@ fn note(check: &Check) -> String {
     )
 }
 
-/// What is said where the program failed as it is.
-fn endings(check: &Check) -> Option<String> {
+/// A paragraph about failed plain runs, if there are any.
+fn failures(check: &Check) -> Option<String> {
     let plain = check.variants.first()?;
-    let failed: Vec<&Ran> = plain.ran().filter(|ran| ran.exit_code != Some(0)).collect();
+    let has_failed = |run: &&RunSample| run.exit_code != Some(0);
+    let failed: Vec<&RunSample> = plain.runs.iter().filter(has_failed).collect();
     let first = failed.first()?;
     Some(format!(
         "The program failed in {} of its {} runs as it is: one ended {}. The figures are those of \
          what it did until then.",
         failed.len(),
         plain.runs.len(),
-        ended(first.exit_code, first.signal)
+        exit_text(first.exit_code, first.signal)
     ))
 }

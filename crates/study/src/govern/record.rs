@@ -7,14 +7,13 @@ use filemap_report::{Column, Part, Report, Unit, csv, raw, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::process::{Mapping, Process, Totals};
-use super::shown::shown;
+use super::processes::{MappingRecord, ProcessRecord, ProcessTotals};
 use crate::footer::Footer;
 use crate::json::to_json;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-struct Ended {
+struct ProgramExit {
     /// Its exit code; null where a signal ended it.
     exit_code: Option<i32>,
     /// The signal that ended it.
@@ -27,7 +26,7 @@ struct Ended {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernRun")]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Run {
+pub struct GovernRecord {
     schema: u32,
     #[serde(flatten)]
     footer: Footer,
@@ -36,12 +35,12 @@ pub struct Run {
     /// Why nothing of it was governed, where that is known: the end of a sentence.
     pub ungoverned: Option<String>,
     /// How the program ended; null of processes that ran already.
-    ended: Option<Ended>,
+    ended: Option<ProgramExit>,
     /// Whether nothing was advised and nothing read: the figures are of what would have been.
     pub only_observed: bool,
     /// Of all `processes`.
-    totals: Totals,
-    pub processes: Vec<Process>,
+    totals: ProcessTotals,
+    pub processes: Vec<ProcessRecord>,
     /// Records of faults and mappings that the kernel had no room for.
     lost_records: u64,
 }
@@ -49,12 +48,12 @@ pub struct Run {
 /// A mapping in a table, with its number there.
 struct Row<'a> {
     number: usize,
-    process: &'a Process,
-    of: &'a Mapping,
+    process: &'a ProcessRecord,
+    of: &'a MappingRecord,
 }
 
 /// What text has of each mapping.
-const fn shown_columns<'a>() -> [Column<Row<'a>>; 8] {
+const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
     [
         Column::of("", "", Unit::Text, |row| row.number.to_string().into()),
         Column::of("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
@@ -70,7 +69,7 @@ const fn shown_columns<'a>() -> [Column<Row<'a>>; 8] {
 }
 
 /// What CSV has.
-const fn columns<'a>() -> [Column<Row<'a>>; 14] {
+const fn csv_columns<'a>() -> [Column<Row<'a>>; 14] {
     [
         raw("pid", |row| row.process.pid.into()),
         raw("image", |row| u64::from(row.process.image).into()),
@@ -89,34 +88,37 @@ const fn columns<'a>() -> [Column<Row<'a>>; 14] {
     ]
 }
 
-impl Run {
+impl GovernRecord {
     /// What was done for `processes`, of which so many records of the kernel were lost.
-    pub fn of(processes: Vec<Process>, lost_records: u64, footer: Footer) -> Run {
-        Run {
+    pub fn new(processes: Vec<ProcessRecord>, lost_records: u64, footer: Footer) -> GovernRecord {
+        GovernRecord {
             schema: SCHEMA,
             footer,
             program: Vec::new(),
             ungoverned: None,
             ended: None,
             only_observed: false,
-            totals: Totals::of(&processes),
+            totals: ProcessTotals::new(&processes),
             processes,
             lost_records,
         }
     }
 
     /// The same of a program that was run, with its arguments.
-    pub fn with_end(self, program: Vec<String>, ended: parent::Ended) -> Run {
-        let parent::Ended { exit_code, signal, elapsed } = ended;
+    pub fn with_end(self, program: Vec<String>, ended: parent::ChildExit) -> GovernRecord {
+        let parent::ChildExit { exit_code, signal, elapsed } = ended;
         let elapsed_ns = elapsed.as_nanos() as u64;
-        Run { program, ended: Some(Ended { exit_code, signal, elapsed_ns }), ..self }
+        GovernRecord { program, ended: Some(ProgramExit { exit_code, signal, elapsed_ns }), ..self }
     }
 
     /// The report.
     pub fn report(&self) -> Report {
         let mut parts = vec![Part::Heading(self.heading()), Part::Facts(self.facts())];
         if let Some(reason) = &self.ungoverned {
-            parts.push(Part::Paragraph(format!("Nothing was governed: {}.", shown(reason))));
+            parts.push(Part::Paragraph(format!(
+                "Nothing was governed: {}.",
+                escape_control(reason)
+            )));
         }
         let mappings = self.processes.iter();
         let mappings =
@@ -124,12 +126,12 @@ impl Run {
         let rows = (1..).zip(mappings).map(|(number, (process, of))| Row { number, process, of });
         let rows: Vec<Row> = rows.collect();
         if !rows.is_empty() {
-            parts.push(Part::Table(table("", &shown_columns(), &rows)));
+            parts.push(Part::Table(table("", &text_columns(), &rows)));
             let line = |row: &Row| format!("{}: {}", row.number, file(row.of));
             parts.push(Part::List(rows.iter().map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
-        let rows = csv(&columns(), &rows);
+        let rows = csv(&csv_columns(), &rows);
         Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) }
     }
 
@@ -137,7 +139,7 @@ impl Run {
         let what = if self.program.is_empty() {
             "processes that ran already".to_string()
         } else {
-            shown(&self.program.join(" "))
+            escape_control(&self.program.join(" "))
         };
         let how = if self.only_observed { "Observed" } else { "Governed" };
         format!("{how}: {what}")
@@ -172,40 +174,63 @@ const NOTE: &str = "Faults: the major ones. Asked for: what the governor had the
                     fault-around. Stopped: how long a thread of the program was held to advise \
                     the mapping.";
 
-fn path(mapping: &Mapping) -> Option<String> {
+fn path(mapping: &MappingRecord) -> Option<String> {
     mapping.own.path.as_ref().map(|path| path.display().to_string())
 }
 
-fn file(mapping: &Mapping) -> String {
+fn file(mapping: &MappingRecord) -> String {
     match (path(mapping), mapping.own.offset_bytes) {
         (None, _) => format!("{} mappings that have ended", number(mapping.own.mappings as f64)),
-        (Some(path), 0) => shown(&path),
-        (Some(path), offset) => format!("{}, from {} on", shown(&path), bytes(offset as f64)),
+        (Some(path), 0) => escape_control(&path),
+        (Some(path), offset) => {
+            format!("{}, from {} on", escape_control(&path), bytes(offset as f64))
+        }
     }
+}
+
+/// Escapes what a terminal would interpret, and line breaks: file names may have any bytes, and may
+/// be another user's.
+pub(super) fn escape_control(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_interpreted(character) {
+            line.extend(character.escape_default())
+        } else {
+            line.push(character)
+        }
+    }
+    line
+}
+
+/// Control characters, line breaks and changes of direction.
+fn is_interpreted(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(character, '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, Value};
 
-    use super::super::process::tests::{mapping, process};
+    use super::super::processes::tests::{mapping, process};
     use super::*;
     use filemap_govern::MappingState as State;
     use filemap_report::{Format, TEXT_COLUMNS};
 
-    fn run(processes: Vec<Process>) -> Run {
+    fn run(processes: Vec<ProcessRecord>) -> GovernRecord {
         let footer = Footer {
             scope: "one process".to_string(),
             command: "filemap govern --pid 7".to_string(),
             environment: Map::new(),
         };
-        Run::of(processes, 0, footer)
+        GovernRecord::new(processes, 0, footer)
     }
 
     /// The report on what is read of what was written.
-    fn report(processes: Vec<Process>) -> Report {
+    fn report(processes: Vec<ProcessRecord>) -> Report {
         let json = to_json(&run(processes));
-        serde_json::from_str::<Run>(&json).unwrap().report()
+        serde_json::from_str::<GovernRecord>(&json).unwrap().report()
     }
 
     #[test]
@@ -215,11 +240,11 @@ mod tests {
         large.offset_bytes = 1 << 20;
         let mut others = mapping("", State::Ended, 0);
         (others.path, others.mappings) = (None, 12_000);
-        let given_back = mapping("/data/b", State::GivenBack, 1 << 24);
+        let given_back = mapping("/data/b", State::Restored, 1 << 24);
         let of = process(vec![
-            Mapping::of(large, Some(8192), 4096),
-            Mapping::of(given_back, None, 4096),
-            Mapping::of(others, Some(0), 4096),
+            MappingRecord::new(large, Some(8192), 4096),
+            MappingRecord::new(given_back, None, 4096),
+            MappingRecord::new(others, Some(0), 4096),
         ]);
         let report = report(vec![of]);
         let text = report.render(Format::Table);
@@ -241,7 +266,7 @@ mod tests {
 
     #[test]
     fn names_do_nothing_to_a_terminal() {
-        let report = report(vec![process(vec![Mapping::of(
+        let report = report(vec![process(vec![MappingRecord::new(
             mapping("/a\x1b[2J\nb", State::Governed, 1 << 24),
             None,
             4096,
@@ -265,5 +290,14 @@ mod tests {
         {
             assert!(text.contains(words), "{text}");
         }
+    }
+
+    #[test]
+    fn leaves_usual_names_unescaped() {
+        for name in ["/data/a b", "/data/größe 'x' \"y\" \\z", "/データ"] {
+            assert_eq!(escape_control(name), name);
+        }
+        assert_eq!(escape_control("a\tb\nc\u{1b}]0;x\u{7}"), "a\\tb\\nc\\u{1b}]0;x\\u{7}");
+        assert_eq!(escape_control("\u{9b}1m\u{202e}x"), "\\u{9b}1m\\u{202e}x");
     }
 }

@@ -1,92 +1,82 @@
-//! Which of the things that were tried are run for real, and how.
+//! Selects the changes that are measured, and how the program runs with each.
 
-use filemap_govern::Rule;
 use filemap_job::program::Job;
 
 use crate::advise::rules;
 use crate::advise::{Advice, Change, Tried};
+use crate::trial::Treatment;
 
-/// Most answers that are run beside the program as it is.
-const MOST: usize = 5;
+/// Maximum number of changes that are measured.
+const MAX_MEASURED: usize = 5;
 
-/// Most of what is tied with the answer that is run: the rest of the places is for what differs.
-const MOST_TIES: usize = 2;
+/// Maximum number of ties with the answer among them; the rest is for other changes.
+const MAX_TIES: usize = 2;
 
-/// How a program is run with an answer.
+/// The changes that are measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
-    /// It gets advice from outside, in place of its own, on a machine that has this fault-around
-    /// size in bytes, where one is named.
-    Advised(Vec<Rule>, Option<u64>),
-    /// The program is governed.
-    Governed,
-}
-
-/// What is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selected {
-    /// The answer among what can be run; `None` is to leave the program as it is.
+pub struct Selection {
+    /// The answer among the changes that can be measured; `None` leaves the program as it is.
     pub answer: Option<usize>,
-    /// What is run beside the program as it is: trials by their positions.
-    pub trials: Vec<(usize, How)>,
-    /// Answers that cannot be run, each with the end of a sentence that says why.
+    /// Indexes into `tried`, with how the program is run.
+    pub trials: Vec<(usize, Treatment)>,
+    /// Answers that cannot be measured, each with the reason as the end of a sentence.
     pub left_out: Vec<(usize, String)>,
 }
 
-/// How `changes` of `program` are made for a run; with `applies`, settings of the machine may be
-/// changed for it. The end of a sentence that says why they cannot.
-fn how(program: &Job, changes: &[Change], applies: bool) -> Result<How, String> {
-    let mut size = None;
+/// How `program` runs with `changes`. With `may_apply`, settings of the machine may be changed for
+/// it. The error is the end of a sentence.
+fn treatment(program: &Job, changes: &[Change], may_apply: bool) -> Result<Treatment, String> {
+    let mut fault_around_bytes = None;
     for change in changes {
-        let refused = match change {
-            Change::Governor => return Ok(How::Governed),
+        let reason = match change {
+            Change::Governor => return Ok(Treatment::Governed { flags: Vec::new() }),
             Change::ReadAhead(_) => {
                 "it is a setting of the device, which every program on it would get; set it as \
                  root and check again, and what runs as it is has it"
             }
-            Change::FaultAround(_) if !applies => {
+            Change::FaultAround(_) if !may_apply => {
                 "it is a setting of the whole machine, which is changed with --change-settings only"
             }
             Change::FaultAround(bytes) => {
-                size = Some(*bytes);
+                fault_around_bytes = Some(*bytes);
                 continue;
             }
             Change::Madvise(..) | Change::Ask(..) | Change::Fadvise(..) => continue,
         };
-        return Err(refused.to_string());
+        return Err(reason.to_string());
     }
-    Ok(How::Advised(rules::of(program, changes)?, size))
+    Ok(Treatment::Advised { rules: rules::of(program, changes)?, fault_around_bytes })
 }
 
-impl Selected {
-    /// What of `advice` for `program` is run: the answer, what is tied with it, and then what is
-    /// fastest of the rest.
-    pub fn of(advice: &Advice, program: &Job, applies: bool) -> Selected {
+impl Selection {
+    /// Selects from `advice`: the answer, its ties, and then the fastest of the other changes.
+    pub fn new(advice: &Advice, program: &Job, may_apply: bool) -> Selection {
         let trials = &advice.tried;
-        let hows: Vec<Result<How, String>> =
-            trials.iter().map(|trial| how(program, &trial.does, applies)).collect();
-        let named = advice.answer.named(MOST_TIES).into_iter();
-        let left_out = named.filter_map(|at| Some((at, hows[at].as_ref().err()?.clone())));
-        let answer = advice.answer_among(|at| hows[at].is_ok());
-        let mut order = answer.named(MOST_TIES);
+        let treatments: Vec<Result<Treatment, String>> =
+            trials.iter().map(|trial| treatment(program, &trial.does, may_apply)).collect();
+        let named = advice.answer.named(MAX_TIES).into_iter();
+        let left_out = named.filter_map(|at| Some((at, treatments[at].as_ref().err()?.clone())));
+        let answer = advice.answer_among(|at| treatments[at].is_ok());
+        let mut order = answer.named(MAX_TIES);
         let is_rest = |at: &usize| !order.contains(at);
         let mut rest: Vec<usize> = (0..trials.len()).filter(is_rest).collect();
         let now = advice.now.figures();
         let helps = |trial: &Tried| trial.outcome.figures().helps(now);
         rest.sort_by_key(|at| (!helps(&trials[*at]), trials[*at].outcome.elapsed_ns));
         order.extend(rest);
-        let mut selected: Vec<(usize, How)> = Vec::new();
+        let mut selected: Vec<(usize, Treatment)> = Vec::new();
         for at in order {
-            let is_same = |(of, _): &(usize, How)| trials[*of].outcome == trials[at].outcome;
-            let Ok(how) = &hows[at] else { continue };
-            // What comes to the same in the model shows nothing new, but where a governor reads
-            // ahead.
-            let is_new = *how == How::Governed || !selected.iter().any(is_same);
-            if selected.len() < MOST && is_new {
-                selected.push((at, how.clone()));
+            let is_same = |(of, _): &(usize, Treatment)| trials[*of].outcome == trials[at].outcome;
+            let Ok(treatment) = &treatments[at] else { continue };
+            // Changes with equal predictions behave alike, except that a governor reads ahead by
+            // its own timing.
+            let is_new =
+                matches!(treatment, Treatment::Governed { .. }) || !selected.iter().any(is_same);
+            if selected.len() < MAX_MEASURED && is_new {
+                selected.push((at, treatment.clone()));
             }
         }
-        Selected { answer: answer.best, trials: selected, left_out: left_out.collect() }
+        Selection { answer: answer.best, trials: selected, left_out: left_out.collect() }
     }
 }
 
@@ -104,17 +94,17 @@ mod tests {
 
     fn selected(
         trials: Vec<(Change, Outcome)>,
-        applies: bool,
+        may_apply: bool,
     ) -> (Option<usize>, Vec<usize>, Vec<usize>) {
         let program = program("", "[[thread.phase]]\nmapping = 'm'\npages = [1]\n");
         let advice = tried(outcome(1000, 100), trials).concluded("", None);
-        let Selected { answer, trials, left_out } = Selected::of(&advice, &program, applies);
+        let Selection { answer, trials, left_out } = Selection::new(&advice, &program, may_apply);
         let places = trials.into_iter().map(|(at, _)| at).collect();
         (answer, places, left_out.into_iter().map(|(at, _)| at).collect())
     }
 
     #[test]
-    fn what_every_program_would_get_is_not_run() {
+    fn leaves_out_settings_of_the_machine() {
         let trials = || {
             vec![
                 (Change::ReadAhead(64), outcome(10, 20)),
@@ -130,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_to_the_same_is_run_once() {
+    fn measures_equal_predictions_once() {
         let same = outcome(10, 40);
         let trials = vec![
             (Change::Governor, same.clone()),
@@ -141,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_helps_the_fastest_are_run_all_the_same() {
+    fn measures_fastest_where_nothing_helps() {
         let trials = vec![
             (hint(ReadHint::Random), outcome(1000, 900)),
             (Change::Governor, outcome(1000, 110)),

@@ -1,6 +1,24 @@
-//! Which pages were touched before: a page that is mapped anew is not touched for the first time.
+//! Which touches are recorded.
 
 use std::collections::HashMap;
+
+/// Which touches go into the recording.
+pub enum TouchFilter {
+    /// The first of each page: one that is mapped anew is told again.
+    Firsts(FirstTouches),
+    /// All but those that each thread repeats: its last mapping, page, and whether it wrote.
+    Changes(HashMap<u32, (u32, u64, bool)>),
+}
+
+impl TouchFilter {
+    pub fn accepts(&mut self, thread: u32, touch: (u32, u64, bool)) -> bool {
+        let (mapping, page, is_write) = touch;
+        match self {
+            TouchFilter::Firsts(firsts) => firsts.is_first(mapping, page, is_write),
+            TouchFilter::Changes(last) => last.insert(thread, touch) != Some(touch),
+        }
+    }
+}
 
 /// Bits of a page: it was touched, and written to.
 const BITS: u64 = 2;
@@ -9,9 +27,9 @@ const WRITTEN: u64 = 2;
 
 /// The pages of each mapping that were touched.
 #[derive(Debug, Default)]
-pub struct Firsts(HashMap<u32, Vec<u64>>);
+pub struct FirstTouches(HashMap<u32, Vec<u64>>);
 
-impl Firsts {
+impl FirstTouches {
     /// Notes a touch. Returns whether it is the first of the page, or the first that writes to it.
     pub fn is_first(&mut self, mapping: u32, page: u64, is_write: bool) -> bool {
         let words = self.0.entry(mapping).or_default();
@@ -34,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_page_is_touched_first_once_and_written_to_first_once() {
-        let mut firsts = Firsts::default();
+        let mut firsts = FirstTouches::default();
         assert!(firsts.is_first(0, 100, false) && !firsts.is_first(0, 100, false));
         assert!(firsts.is_first(0, 100, true) && !firsts.is_first(0, 100, true));
         assert!(!firsts.is_first(0, 100, false));

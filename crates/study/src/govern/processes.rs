@@ -1,6 +1,9 @@
-//! What was done for one process, and for several.
+//! What the governor did for processes, as records have it.
 
-use filemap_govern::{MappingState, MappingStatistics};
+use filemap_attach::FollowMethod;
+use filemap_attach::process::Smaps;
+use filemap_govern::{GovernStatistics, MappingState, MappingStatistics, ProcessStatistics};
+use filemap_kernel::page_size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +20,8 @@ pub enum Observer {
 /// What was done for one image of a process: each exec begins another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Process {
+#[schemars(rename = "Process")]
+pub struct ProcessRecord {
     /// Its number.
     pub pid: u64,
     /// Which of its images, from 0 on: those that had something to tell.
@@ -34,12 +38,13 @@ pub struct Process {
     /// Mappings that were left alone, since more are governed than there is room for.
     pub mappings_left_alone: u64,
     /// Its mappings, the governed ones and the largest first.
-    pub mappings: Vec<Mapping>,
+    pub mappings: Vec<MappingRecord>,
 }
 
 /// What was done for one mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Mapping {
+#[schemars(rename = "Mapping")]
+pub struct MappingRecord {
     /// What the governor tells of it.
     #[serde(flatten)]
     pub own: MappingStatistics,
@@ -51,7 +56,8 @@ pub struct Mapping {
 
 /// What was done for several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Totals {
+#[schemars(rename = "Totals")]
+pub struct ProcessTotals {
     /// Mappings that were governed, for some time at least.
     pub mappings: u64,
     /// Major faults in them.
@@ -66,33 +72,33 @@ pub struct Totals {
     pub faults_missed: u64,
 }
 
-impl Mapping {
+impl MappingRecord {
     /// One of which so much is mapped, and with that what was asked for in vain, for pages of
     /// `page_bytes`: each fault brought one page beside the advice.
-    pub fn of(own: MappingStatistics, mapped_bytes: Option<u64>, page_bytes: u64) -> Self {
+    pub fn new(own: MappingStatistics, mapped_bytes: Option<u64>, page_bytes: u64) -> Self {
         let asked = own.asked_bytes.saturating_add(own.major_faults.saturating_mul(page_bytes));
         let wasted_bytes = mapped_bytes.map(|mapped| asked.saturating_sub(mapped));
-        Mapping { own, mapped_bytes, wasted_bytes }
+        MappingRecord { own, mapped_bytes, wasted_bytes }
     }
 }
 
-impl Process {
+impl ProcessRecord {
     /// Puts the governed mappings first, and the larger before the smaller.
     pub fn sort(&mut self) {
-        self.mappings.sort_by_key(|Mapping { own, .. }| {
+        self.mappings.sort_by_key(|MappingRecord { own, .. }| {
             let ended = own.state != MappingState::Governed;
             (own.path.is_none(), ended, u64::MAX - own.length_bytes, own.address)
         });
     }
 }
 
-impl Totals {
+impl ProcessTotals {
     /// Those of `processes`.
-    pub fn of(processes: &[Process]) -> Totals {
-        let mut totals = Totals::default();
+    pub fn new(processes: &[ProcessRecord]) -> ProcessTotals {
+        let mut totals = ProcessTotals::default();
         for process in processes {
             totals.faults_missed += process.faults_missed;
-            for Mapping { own, wasted_bytes, .. } in &process.mappings {
+            for MappingRecord { own, wasted_bytes, .. } in &process.mappings {
                 totals.mappings += own.mappings;
                 totals.faults += own.major_faults;
                 totals.stopped_ns += own.stopped_ns;
@@ -102,6 +108,38 @@ impl Totals {
         }
         totals
     }
+}
+
+/// What `statistics` say of each process that was followed in this `way`.
+pub fn process_records(statistics: &GovernStatistics, way: FollowMethod) -> Vec<ProcessRecord> {
+    statistics.processes.iter().map(|own| process(own, way)).collect()
+}
+
+fn process(own: &ProcessStatistics, way: FollowMethod) -> ProcessRecord {
+    let smaps = if own.is_running { Smaps::read(own.pid) } else { None };
+    let mut process = ProcessRecord {
+        pid: own.pid.into(),
+        image: own.image,
+        running: own.is_running,
+        observer: match way {
+            FollowMethod::PerfEvents => Observer::PerfEvent,
+            FollowMethod::PageTables => Observer::Pagemap,
+        },
+        reason: own.reason.clone(),
+        faults_reported: own.major_faults,
+        faults_missed: own.mappings.iter().map(|mapping| mapping.early_faults).sum(),
+        mappings_left_alone: own.mappings_left_alone,
+        mappings: own.mappings.iter().map(|of| mapping(of, smaps.as_ref())).collect(),
+    };
+    process.sort();
+    process
+}
+
+fn mapping(own: &MappingStatistics, smaps: Option<&Smaps>) -> MappingRecord {
+    let mapped = smaps.filter(|_| own.state != MappingState::Ended);
+    let mapped =
+        mapped.map(|smaps| smaps.mapped_bytes(own.address, own.length_bytes, own.offset_bytes));
+    MappingRecord::new(own.clone(), mapped, page_size())
 }
 
 #[cfg(test)]
@@ -124,8 +162,8 @@ pub(super) mod tests {
         }
     }
 
-    pub fn process(mappings: Vec<Mapping>) -> Process {
-        Process {
+    pub fn process(mappings: Vec<MappingRecord>) -> ProcessRecord {
+        ProcessRecord {
             pid: 7,
             image: 0,
             running: true,
@@ -141,7 +179,8 @@ pub(super) mod tests {
     #[test]
     fn what_is_not_mapped_was_asked_for_in_vain() {
         let wasted = |mapped| {
-            Mapping::of(mapping("a", MappingState::Ended, 1 << 24), mapped, 4096).wasted_bytes
+            MappingRecord::new(mapping("a", MappingState::Ended, 1 << 24), mapped, 4096)
+                .wasted_bytes
         };
         assert_eq!(wasted(None), None);
         assert_eq!(wasted(Some(0)), Some(13 * 4096));
@@ -151,7 +190,8 @@ pub(super) mod tests {
 
     #[test]
     fn large_governed_mappings_come_first() {
-        let of = |path, state, bytes| Mapping::of(mapping(path, state, bytes), Some(4096), 4096);
+        let of =
+            |path, state, bytes| MappingRecord::new(mapping(path, state, bytes), Some(4096), 4096);
         let mut others = of("", MappingState::Ended, 0);
         others.own.path = None;
         let mut process = process(vec![
@@ -164,7 +204,7 @@ pub(super) mod tests {
         let paths: Vec<_> =
             process.mappings.iter().map(|of| of.own.path.as_ref()?.to_str()).collect();
         assert_eq!(paths, [Some("large"), Some("small"), Some("ended"), None]);
-        let totals = Totals::of(&[process.clone(), process]);
+        let totals = ProcessTotals::new(&[process.clone(), process]);
         assert_eq!((totals.mappings, totals.faults, totals.faults_missed), (8, 24, 2));
         assert_eq!((totals.advised_bytes, totals.wasted_bytes), (8 * 40960, 8 * 12 * 4096));
     }

@@ -1,0 +1,183 @@
+//! The verdict of a check.
+
+use super::{Check, CheckVariant, CheckVerdict, ELAPSED_NS, PAGES_READ};
+use crate::advise::Outcome;
+use crate::explain::MIN_SHARE;
+use crate::trial::{RunSample, compare_samples};
+use crate::verdict::{LEVEL, Margin, Verdict, least_p_value};
+use filemap_report::units::{number, time};
+
+/// Times within this share of each other are as good.
+const AS_GOOD: f64 = 0.10;
+
+/// Smaller differences of pages are noise: loading the program, and metadata.
+const MIN_PAGES: f64 = 64.0;
+
+/// Smaller differences of time are noise: advising the program takes about as long.
+const MIN_TIME_NS: f64 = 2e6;
+
+fn compare_pages(own: &[RunSample], other: &[RunSample]) -> Verdict {
+    let margin = Margin { least: MIN_PAGES, share: MIN_SHARE };
+    compare_samples(other, own, PAGES_READ, margin).verdict
+}
+
+fn compare_times(own: &[RunSample], other: &[RunSample]) -> Verdict {
+    let margin = Margin { least: MIN_TIME_NS, share: MIN_SHARE };
+    compare_samples(other, own, ELAPSED_NS, margin).verdict
+}
+
+/// Compares the pages that `own` reads with those of `other`, and the times.
+pub(super) fn compare(own: &[RunSample], other: &[RunSample]) -> [Verdict; 2] {
+    [compare_pages(own, other), compare_times(own, other)]
+}
+
+/// The result of [`compare`] as text.
+pub(super) fn text(found: [Verdict; 2]) -> String {
+    let words = [["reads less", "reads more"], ["faster", "slower"]];
+    let texts: Vec<&str> = found
+        .into_iter()
+        .zip(words)
+        .filter(|(found, _)| *found != Verdict::NoDifference)
+        .map(|(found, words)| found.said(words))
+        .collect();
+    match texts.as_slice() {
+        [] => "no difference".to_string(),
+        [only] => (*only).to_string(),
+        _ if found.contains(&Verdict::NotTested) => "not tested".to_string(),
+        several => several.join(", "),
+    }
+}
+
+/// A sentence if the plain runs did not do what was recorded: a signal ended one, or they read next
+/// to nothing of the predicted pages, like a program that does not find its input.
+pub(super) fn other_work(now: &Outcome, plain: &CheckVariant) -> Option<String> {
+    if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
+        return Some(format!("Not checked: signal {signal} ended the program as it is."));
+    }
+    let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0));
+    let (predicted, read) = (now.data_pages_read as f64, plain.pages_read.median);
+    let is_next_to_nothing = match code {
+        Some(_) => read < predicted * MIN_SHARE,
+        None => read < MIN_PAGES && predicted * MIN_SHARE > MIN_PAGES,
+    };
+    (predicted > MIN_PAGES && is_next_to_nothing).then(|| {
+        format!(
+            "Not checked: as it is the program read {} of the {} pages that the model has, and \
+             ended with exit code {}. It does not do what was recorded: run the check in the same \
+             directory, with the same files and without input from a pipe.",
+            number(read),
+            number(predicted),
+            code.unwrap_or(0)
+        )
+    })
+}
+
+/// A sentence if there are too few runs for the test.
+fn too_few(check: &Check) -> Option<String> {
+    let runs = check.variants[0].runs.len();
+    if check.variants.len() == 1 {
+        return Some("Not tested: nothing was run beside the program as it is.".to_string());
+    }
+    (least_p_value(runs, runs) > LEVEL).then(|| {
+        format!(
+            "Not tested: {runs} runs of each are too few to tell a difference from chance; give \
+             --runs 4 or more."
+        )
+    })
+}
+
+/// The verdict on the answer of `check`; `now` is the prediction for the program as it is.
+pub(super) fn judge(now: &Outcome, check: &Check) -> (CheckVerdict, String) {
+    let plain = &check.variants[0];
+    let Some(own) = check.variants.iter().find(|variant| variant.tried == check.answer) else {
+        let left_out = check.left_out.iter().find(|skipped| Some(skipped.tried) == check.answer);
+        let text = match left_out {
+            Some(skipped) => {
+                format!("Not tested: {}: {}.", skipped.changes.join(" + "), skipped.reason)
+            }
+            None => "Not tested: the answer was not run.".to_string(),
+        };
+        return (CheckVerdict::NotTested, text);
+    };
+    if let Some(text) = other_work(now, plain).or_else(|| too_few(check)) {
+        return (CheckVerdict::NotTested, text);
+    }
+    compare_variants(own, plain, check)
+}
+
+fn compare_variants(
+    own: &CheckVariant,
+    plain: &CheckVariant,
+    check: &Check,
+) -> (CheckVerdict, String) {
+    let cost = |variant: &CheckVariant| {
+        format!(
+            "{} pages in {}",
+            number(variant.pages_read.median),
+            time(variant.elapsed_ns.median)
+        )
+    };
+    let with = |variant: &CheckVariant| match variant.tried {
+        None => format!("{} as it is", cost(variant)),
+        Some(_) => format!("{} with {}", cost(variant), variant.label()),
+    };
+    let found = compare(&own.runs, &plain.runs);
+    let reads_more =
+        |variant: &&CheckVariant| compare(&variant.runs, &plain.runs)[0] == Verdict::More;
+    let others = || check.variants.iter().filter(|variant| !reads_more(variant));
+    let by_time =
+        |a: &&CheckVariant, b: &&CheckVariant| a.elapsed_ns.median.total_cmp(&b.elapsed_ns.median);
+    let fastest = others().min_by(by_time).unwrap_or(plain);
+    let is_as_good = |variant: &CheckVariant| {
+        own.elapsed_ns.median / variant.elapsed_ns.median.max(1.0) <= 1.0 + AS_GOOD
+    };
+    let beats = |variant: &&CheckVariant| {
+        !is_as_good(variant) && compare_times(&own.runs, &variant.runs) == Verdict::More
+    };
+    if found.contains(&Verdict::More) {
+        let does = if found[0] == Verdict::More { "reads more" } else { "is slower" };
+        let text = format!(
+            "Refuted: the program {does} with {}: {}; as it is {}.",
+            own.label(),
+            cost(own),
+            cost(plain)
+        );
+        return (CheckVerdict::Refuted, text);
+    }
+    match others().filter(beats).min_by(by_time) {
+        _ if is_as_good(fastest) && own.tried.is_none() => (
+            CheckVerdict::Confirmed,
+            format!(
+                "Confirmed: nothing that was run is faster than the program as it is ({}) by 10 % \
+                 without reading more.",
+                cost(plain)
+            ),
+        ),
+        _ if is_as_good(fastest) && found == [Verdict::NoDifference; 2] => (
+            CheckVerdict::Tie,
+            format!("A tie with doing nothing: {}, {}.", with(own), with(plain)),
+        ),
+        _ if is_as_good(fastest) => (
+            CheckVerdict::Confirmed,
+            format!(
+                "Confirmed: {}, {}. Nothing else that was run is faster by 10 % without reading \
+                 more than it does as it is.",
+                with(own),
+                with(plain)
+            ),
+        ),
+        None => (
+            CheckVerdict::Tie,
+            format!("A tie: {}, {}, which chance explains.", with(own), with(fastest)),
+        ),
+        Some(faster) => (
+            CheckVerdict::NotConfirmed,
+            format!(
+                "Not confirmed: {} is faster: {}, {}.",
+                faster.label(),
+                with(faster),
+                with(own)
+            ),
+        ),
+    }
+}
