@@ -117,7 +117,8 @@ pub(super) fn cause_table(record: &ExplainRecord) -> Table {
         bytes: record.bytes_read,
         again: record.causes.iter().map(|own| own.again).fold(0, u64::saturating_add),
     };
-    rows.push(Row::new(&sum, record.page_bytes, record.pages_read));
+    let file = if has_files { "all files" } else { "" };
+    rows.push(row(record, file, &sum));
     if !has_files {
         return table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows);
     }
