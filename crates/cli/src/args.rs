@@ -204,7 +204,8 @@ pub struct ConformArgs {
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     /// Compare this many random patterns, from --seed [default: 1].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>)]
+    #[arg(allow_hyphen_values = true)]
     pub fuzz: Option<u64>,
     /// Compare only this built-in pattern. Give it once for each, or several joined by commas.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["fuzz", "job_file"])]
@@ -353,7 +354,8 @@ pub struct GovernArgs {
     #[arg(long, conflicts_with_all = ["pid", "cgroup"])]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_COMPARED_RUNS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_COMPARED_RUNS>)]
+    #[arg(allow_hyphen_values = true)]
     #[arg(requires = "compare")]
     pub runs: Option<u64>,
     /// Format of the report of --pid, --cgroup and --compare: table, markdown, csv or json
@@ -380,7 +382,8 @@ pub struct SearchArgs {
     #[arg(long)]
     pub differ: bool,
     /// Try this many jobs [default: 20000, or as many as --duration allows].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>)]
+    #[arg(allow_hyphen_values = true)]
     pub jobs: Option<u64>,
     /// Begin no more jobs after this time, such as 60s. How many jobs these are depends on the
     /// machine; the report has the command that tries the same jobs again.

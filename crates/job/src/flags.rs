@@ -134,7 +134,12 @@ const MOST_ENTRIES: u64 = 8192;
 // `struct JobSpec` comes of this, with one field for each entry: `job_spec.rs` declares it.
 spec! {
     /// What runs the job: model or kernel.
-    on: String = Flag { group: Group::Engine, value_name: "ENGINE", default: Some("model"), ..FLAG },
+    on: String = Flag {
+        group: Group::Engine,
+        value_name: "ENGINE",
+        default: Some("model"),
+        ..FLAG
+    },
     /// Kernel whose rules the model follows: 6.1, 6.6, 6.12, 6.18, 6.19, 7.0, 7.1, 7.2, 7.3,
     /// mm-2026-05 (what the series were posted on, without them), mm-0b2777a511b7 (the mm tree
     /// after 7.3), or host for the rules nearest to the running kernel.
@@ -285,9 +290,19 @@ spec! {
         ..ONE_FILE
     },
     /// memory.high of the memory cgroup.
-    memory_high: SizeText = Flag { group: Group::Memory, value_name: "SIZE", is_setting: true, ..FLAG },
+    memory_high: SizeText = Flag {
+        group: Group::Memory,
+        value_name: "SIZE",
+        is_setting: true,
+        ..FLAG
+    },
     /// memory.max of the memory cgroup.
-    memory_max: SizeText = Flag { group: Group::Memory, value_name: "SIZE", is_setting: true, ..FLAG },
+    memory_max: SizeText = Flag {
+        group: Group::Memory,
+        value_name: "SIZE",
+        is_setting: true,
+        ..FLAG
+    },
     /// Readahead size in KiB.
     read_ahead_kb: u64 = Flag {
         group: Group::Machine,

@@ -1,5 +1,5 @@
-//! `filemap record --change-settings` records each first touch by fault-around of one page, which it
-//! restores.
+//! `filemap record --change-settings` records each first touch by fault-around of one page, which
+//! it restores.
 
 use std::fs;
 use std::process::Output;
