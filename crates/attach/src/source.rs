@@ -24,8 +24,8 @@ pub struct EventSource {
     backend: SourceBackend,
     /// TraceEventKind was told, and may be later than what is told next.
     pending: Vec<TraceEvent>,
-    /// Mappings, advice, new processes and new programs of [`EventSource::early`] that nobody has looked
-    /// at.
+    /// Mappings, advice, new processes and new programs of [`EventSource::early`] that nobody has
+    /// looked at.
     unacted: Vec<TraceEvent>,
     /// The process, the thread and the address of each fault that nobody has looked at, where they
     /// are kept.
@@ -227,8 +227,8 @@ impl EventSource {
         self.pending.iter().filter_map(page).collect()
     }
 
-    /// TraceEventKind was told, in order of time. TraceEventKind is less than a millisecond old comes the next time, or
-    /// now where it `is_over`.
+    /// TraceEventKind was told, in order of time. TraceEventKind is less than a millisecond old
+    /// comes the next time, or now where it `is_over`.
     pub fn take_events(&mut self, is_over: bool) -> Vec<TraceEvent> {
         self.pending.sort_by_key(|seen| seen.at_ns);
         let until_ns = now_ns().saturating_sub(MAX_RECORD_DELAY_NS);

@@ -100,7 +100,8 @@ pub(crate) fn configure(device: &File, backing: &File) -> io::Result<()> {
 }
 
 fn call(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
-    // SAFETY: the requests of this file take an integer or a pointer to `LoopConfig`, which is live.
+    // SAFETY: the requests of this file take an integer or a pointer to `LoopConfig`, which is
+    // live.
     match unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) } {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),

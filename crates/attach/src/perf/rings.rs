@@ -30,7 +30,8 @@ pub(crate) struct RingConfig {
 /// A ring of each CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingSpec {
-    /// Its room for root, in bytes, as long as all rings of all CPUs have no more than [`MAX_TOTAL_BYTES`].
+    /// Its room for root, in bytes, as long as all rings of all CPUs have no more than
+    /// [`MAX_TOTAL_BYTES`].
     pub(crate) root_bytes: usize,
     /// Its room for others, in bytes. The kernel lets an ordinary user lock 516 KiB for each CPU
     /// (`kernel.perf_event_mlock_kb`), of which a page a ring is for something else.

@@ -1,5 +1,5 @@
-//! TraceEventKind a program and all that it starts does with files, as the kernel tells root: faults, reads,
-//! advice, mappings, processes.
+//! TraceEventKind a program and all that it starts does with files, as the kernel tells root:
+//! faults, reads, advice, mappings, processes.
 //!
 //! Perf events write into the rings: one that has no samples tells of mappings and processes, and
 //! the others are tracepoints.
@@ -140,8 +140,8 @@ impl Tracepoints {
         Ok(opened)
     }
 
-    /// Follows a process that runs, and what it starts from now on. TraceEventKind it has mapped is told as
-    /// if it was mapped now.
+    /// Follows a process that runs, and what it starts from now on. TraceEventKind it has mapped is
+    /// told as if it was mapped now.
     ///
     /// # Errors
     /// Those of [`Tracepoints::of_processes`]; the process is gone.
@@ -189,8 +189,8 @@ impl Tracepoints {
         self.rings.wait(timeout).map(drop).map_err(perf_error)
     }
 
-    /// Hands all that was told since to `take`, in order of time. TraceEventKind is less than a millisecond
-    /// old is told the next time, or now where it `is_over`.
+    /// Hands all that was told since to `take`, in order of time. TraceEventKind is less than a
+    /// millisecond old is told the next time, or now where it `is_over`.
     pub fn read_events(&mut self, is_over: bool, take: &mut dyn FnMut(TraceEvent)) {
         self.initial_events.drain(..).for_each(&mut *take);
         let until_ns =

@@ -176,7 +176,8 @@ impl TracepointTable {
         [(tells, false)].into_iter().chain(points)
     }
 
-    /// TraceEventKind the bytes say that a tracepoint has written: its number is in the first two of them.
+    /// TraceEventKind the bytes say that a tracepoint has written: its number is in the first two
+    /// of them.
     pub fn decode(&self, bytes: &[u8]) -> Option<TraceEventKind> {
         let id = u64::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let point = self.tracepoints.iter().find(|point| point.id == id)?;

@@ -174,7 +174,8 @@ impl FileMappings {
         self.combined_mask(layer, word, |mapping| mapping.executable_mask(word))
     }
 
-    /// Combines the masks returned by `mask_of` for each mapping of `layer` that maps pages of `word`.
+    /// Combines the masks returned by `mask_of` for each mapping of `layer` that maps pages of
+    /// `word`.
     fn combined_mask(&self, layer: Layer, word: u64, mask_of: impl Fn(&FileMapping) -> u64) -> u64 {
         self.mappings_of_word(layer, word).fold(0, |mask, mapping| mask | mask_of(mapping))
     }

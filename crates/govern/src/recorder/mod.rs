@@ -261,7 +261,8 @@ fn record<W: Write>(
     }
 }
 
-/// EventKind [`RecordingWriter::finish`] returns: output and totals, unknown observations, file paths.
+/// EventKind [`RecordingWriter::finish`] returns: output and totals, unknown observations, file
+/// paths.
 type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>);
 
 struct RecordingWriter<W: Write> {

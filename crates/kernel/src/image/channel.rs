@@ -1,9 +1,9 @@
 //! The disk over which host and guest exchange frames: jobs in front, answers behind them.
 //!
 //! The guest reads and writes the disk with O_DIRECT, so that a list of any length leaves its page
-//! cache alone. The host accesses the file that backs the disk while the guest runs. A frame begins at
-//! a block of its own and its first block is written last: where there is a header, the whole frame is
-//! there.
+//! cache alone. The host accesses the file that backs the disk while the guest runs. A frame begins
+//! at a block of its own and its first block is written last: where there is a header, the whole
+//! frame is there.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 /// Written to the kernel log by the guest when a job begins, followed by the job's number.
 pub(super) const JOB_MARK: &str = "filemap: job ";
 
-/// Written to the kernel log by the guest before the description of a task that is blocked for good.
+/// Written to the kernel log by the guest before the description of a task that is blocked for
+/// good.
 pub(super) const BLOCKED_MARK: &str = "filemap: blocked: ";
 
 /// Maximum number of lines kept of an incident, and of characters of a line.

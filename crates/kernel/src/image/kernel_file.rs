@@ -2,8 +2,8 @@
 //!
 //! The setup header of a bzImage is that of the x86 boot protocol
 //! (Documentation/arch/x86/boot.rst): `HdrS` at 0x202, and at 0x20e the offset of the version text,
-//! counted from 0x200. At 0x1f1 is the number of sectors of setup code, and at 0x1f4 the size of the
-//! rest in units of 16 bytes.
+//! counted from 0x200. At 0x1f1 is the number of sectors of setup code, and at 0x1f4 the size of
+//! the rest in units of 16 bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

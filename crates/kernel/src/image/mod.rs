@@ -1,8 +1,8 @@
 //! Runs a job on a kernel image of the user's choice, booted under QEMU with this program as init.
 //!
-//! The host side is [`KernelImage::start`]: it packs an initramfs (this program and the kernel modules
-//! that it needs), makes a scratch disk and one for the list of jobs, boots, and waits for one
-//! answer after the other. The guest side is [`guest::main`]. Every file is an unlinked
+//! The host side is [`KernelImage::start`]: it packs an initramfs (this program and the kernel
+//! modules that it needs), makes a scratch disk and one for the list of jobs, boots, and waits for
+//! one answer after the other. The guest side is [`guest::main`]. Every file is an unlinked
 //! temporary one and the machine dies with its parent, so that nothing is left behind, also after
 //! SIGKILL.
 

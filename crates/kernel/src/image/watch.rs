@@ -71,8 +71,8 @@ impl Watch {
         }
     }
 
-    /// Returns new incidents. `has_exited`: QEMU writes no more. `send_nmi` has a silent guest panic,
-    /// which prints where it is (`unknown_nmi_panic`).
+    /// Returns new incidents. `has_exited`: QEMU writes no more. `send_nmi` has a silent guest
+    /// panic, which prints where it is (`unknown_nmi_panic`).
     pub(super) fn poll(
         &mut self,
         console: &File,

@@ -1,5 +1,5 @@
-//! Waits until no page of a file is being read: by `cachestat` and `mincore`, or before Linux 6.5 by
-//! the statistics of the device.
+//! Waits until no page of a file is being read: by `cachestat` and `mincore`, or before Linux 6.5
+//! by the statistics of the device.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

@@ -424,7 +424,8 @@ pub(super) enum ProbeAccess {
     Touch(PageIndex),
     /// Writes a byte of a page of a private mapping.
     Store(PageIndex),
-    /// Calls the code at the start of a page of an executable mapping: it has to be [`RETURN_OPCODE`].
+    /// Calls the code at the start of a page of an executable mapping: it has to be
+    /// [`RETURN_OPCODE`].
     Call(PageIndex),
     /// `read(2)`s from the file, through the same open file as the mapping.
     Read {

@@ -47,8 +47,8 @@ impl<'a, const W: usize> ExtentFile<'a, W> {
         self.first.0 / WORD_PAGES + word
     }
 
-    /// The end of the unlocked pages from `from` on that are in the mask returned by `select`, given a
-    /// chunk and word: at most `end`.
+    /// The end of the unlocked pages from `from` on that are in the mask returned by `select`,
+    /// given a chunk and word: at most `end`.
     #[inline]
     fn matching_end(
         &self,

@@ -73,8 +73,8 @@ impl SeriesCoverage {
     }
 }
 
-/// How many of `cases` depend on their series, called `name`; `None` without a series. `seen` is what
-/// the kernel shows.
+/// How many of `cases` depend on their series, called `name`; `None` without a series. `seen` is
+/// what the kernel shows.
 ///
 /// # Errors
 /// Errors of the model.
@@ -135,8 +135,8 @@ const MAX_COMBINED_SWITCHES: usize = 3;
 /// Other combinations of switches that explain a kernel that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesMatch {
-    /// Number of combinations tried: in ascending size, up to the size of the first that explains all
-    /// jobs.
+    /// Number of combinations tried: in ascending size, up to the size of the first that explains
+    /// all jobs.
     pub tried: u64,
     /// Number of jobs that each has to explain.
     pub jobs: u64,
@@ -168,8 +168,8 @@ impl SeriesMatch {
     }
 }
 
-/// The smallest combinations of switches with which the model agrees with the kernel in all `cases`,
-/// and the first of them; `None` if no case differs.
+/// The smallest combinations of switches with which the model agrees with the kernel in all
+/// `cases`, and the first of them; `None` if no case differs.
 ///
 /// # Errors
 /// Errors of the model.
@@ -248,18 +248,18 @@ const TOLERATED_EXCLUSIONS: u64 = 8;
 /// One further line is tolerated in this many decisions.
 const DECISIONS_PER_EXCLUSION: u64 = 10_000;
 
-/// Why logs without a mismatch are inconclusive: too many of their lines were excluded that no timing
-/// explains (`unexplained` of `decisions`).
+/// Why logs without a mismatch are inconclusive: too many of their lines were excluded that no
+/// timing explains (`unexplained` of `decisions`).
 ///
 /// Runs of the patterns of 2026-11-21 exclude 0 to 4 lines of 68,080, and random ones at most 10 of
-/// 155,850 to 315,000 (data/measured/conform-host.toml), explained or not; the limit of 8 plus one in
-/// 10,000 is at least twice that. A model whose fault-around maps pages that are still being read has
-/// fewer faults than the kernel, which no timing explains: 54 of the 68,080 lines.
+/// 155,850 to 315,000 (data/measured/conform-host.toml), explained or not; the limit of 8 plus one
+/// in 10,000 is at least twice that. A model whose fault-around maps pages that are still being
+/// read has fewer faults than the kernel, which no timing explains: 54 of the 68,080 lines.
 ///
 /// An emulated disk is fast relative to an emulated processor: a whole window may arrive within its
 /// fault. Such a kernel has fewer faults than the model, but no fewer than the model with an
-/// instantaneous device. In one of those patterns, of 1,100 decisions, that excludes up to 54 lines,
-/// all of them explained.
+/// instantaneous device. In one of those patterns, of 1,100 decisions, that excludes up to 54
+/// lines, all of them explained.
 pub(super) fn find_doubt(decisions: u64, unexplained: u64) -> Option<String> {
     if decisions == 0 {
         return Some("nothing was compared: neither log holds a decision".to_string());
@@ -302,7 +302,8 @@ mod tests {
 
     #[test]
     fn tolerates_exclusions_of_measured_runs() {
-        // Decisions and excluded lines (data/measured/conform-host.toml): the maximum for each length.
+        // Decisions and excluded lines (data/measured/conform-host.toml): the maximum for each
+        // length.
         for (decisions, excluded) in [(68_080, 4), (155_850, 8), (211_192, 10), (61, 2)] {
             assert_eq!(find_doubt(decisions, excluded), None, "{decisions}");
         }

@@ -1,11 +1,11 @@
 //! The history of a run: what entered the page cache, when, and which of it was accessed. Its size
 //! is bounded however long the run is.
 //!
-//! A run is divided into 160 intervals of as many accesses each. Per interval a file has the windows
-//! asked for, the pages read, how many of them were used, and the pages cached at the end. Up to
-//! 1000 windows are listed; beyond that pages are counted in a grid of intervals by 64 parts of the
-//! file. A page is counted in the interval in which it was read, and is used if it was accessed
-//! before it left the cache.
+//! A run is divided into 160 intervals of as many accesses each. Per interval a file has the
+//! windows asked for, the pages read, how many of them were used, and the pages cached at the end.
+//! Up to 1000 windows are listed; beyond that pages are counted in a grid of intervals by 64 parts
+//! of the file. A page is counted in the interval in which it was read, and is used if it was
+//! accessed before it left the cache.
 //!
 //! The six files with the most pages read have a history each, on the axis of the job's accesses,
 //! and share the list of windows. Each open file description has its own `mmap_miss`: a file shows

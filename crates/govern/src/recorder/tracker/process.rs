@@ -87,7 +87,8 @@ impl ProcessTracker {
         if process.threads.is_empty() {
             self.add_if_recorded(event, Action::Exit);
             self.processes.remove(&event.pid);
-            // Threads from before the recording may live on, so the advice is restored all the same.
+            // Threads from before the recording may live on, so the advice is restored all the
+            // same.
             self.forget_touches(event.pid);
         }
     }
@@ -98,8 +99,8 @@ impl ProcessTracker {
         }
     }
 
-    /// The process runs another program. TraceEventKind the kernel read during execve(2) belongs to the new
-    /// one.
+    /// The process runs another program. TraceEventKind the kernel read during execve(2) belongs to
+    /// the new one.
     pub(super) fn on_exec(&mut self, event: &TraceEvent) {
         self.add_if_recorded(event, Action::Exit);
         let TrackedProcess { parent, deferred, .. } =

@@ -1,5 +1,5 @@
-//! `advise --check`: the program runs as it is and with the best changes in turn, and its figures are
-//! compared with the predictions.
+//! `advise --check`: the program runs as it is and with the best changes in turn, and its figures
+//! are compared with the predictions.
 
 mod report;
 mod running;
