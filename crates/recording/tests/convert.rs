@@ -128,7 +128,7 @@ fn one_thread_decides_as_a_job_by_hand() {
         [[thread.phase]]
         open = 'o'
         offsets = [1048576, 0]
-        bs = 100
+        bs = '100b'
         [[thread.phase]]
         mapping = 'whole'
         madvise = 'willneed'
