@@ -313,6 +313,24 @@ pub enum Error {
         /// Path of the file.
         path: String,
     },
+    /// An existing file has another size than was given.
+    #[error("{given} is not the size of '{path}', {found}; leave it out")]
+    OtherSize {
+        /// Path of the file.
+        path: String,
+        /// The size given.
+        given: String,
+        /// The size found.
+        found: String,
+    },
+    /// A flag of a file, a mapping or a phase where the job has several of them, or none.
+    #[error("--{flag} is for a job with one [[{table}]]; remove the flag, or change the job file")]
+    SeveralTables {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+        /// The kind of table.
+        table: &'static str,
+    },
     /// The file of the workload `elf` was not handed in.
     #[error("'{path}' was not read; give a readable program or shared library with --file")]
     ElfNotRead {

@@ -7,7 +7,6 @@ use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
-use crate::flags::JobSpec;
 use crate::parts::{EngineKind, Image, Machine, Phase};
 use crate::program::{
     Barrier, Madvise, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep, ProgramThread,
@@ -15,13 +14,11 @@ use crate::program::{
 use crate::size::shorten;
 
 /// What is run, every value resolved: files, opens, mappings, processes, threads and their steps,
-/// limits and machine. Both [`ProgramSpec::validate`] and [`JobSpec::validate`] make one.
+/// limits and machine, as [`ProgramSpec::validate`] makes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// As it was written, with the kernel that was found for it.
     pub spec: ProgramSpec,
-    /// The flags that say it, where it is a job of one file.
-    pub of_flags: Option<Box<JobSpec>>,
     /// The engine that is to run it.
     pub engine: EngineKind,
     /// The kernel to boot; `None` runs on the host's.
@@ -73,35 +70,6 @@ impl Job {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
         self.machine.arch.page_size
-    }
-
-    /// Whether it is the same as `other` but for how they are written.
-    pub fn is_same(&self, other: &Job) -> bool {
-        let Job {
-            spec: _,
-            of_flags: _,
-            engine,
-            image,
-            runs,
-            rules,
-            machine,
-            seed,
-            anonymous,
-            files,
-            opens,
-            mappings,
-            cpus,
-            processes,
-            barriers,
-            threads,
-            tables,
-        } = self;
-        (engine, image, runs) == (&other.engine, &other.image, &other.runs)
-            && (rules, machine, seed) == (&other.rules, &other.machine, &other.seed)
-            && (anonymous, cpus) == (&other.anonymous, &other.cpus)
-            && (files, opens, mappings) == (&other.files, &other.opens, &other.mappings)
-            && (processes, barriers) == (&other.processes, &other.barriers)
-            && (threads, tables) == (&other.threads, &other.tables)
     }
 
     /// Whether a table of the job file stands for several files or threads.
@@ -162,9 +130,10 @@ impl Job {
 
     /// What its flags say that changes nothing, as a sentence each, without its full stop.
     pub fn without_effect(&self) -> Vec<String> {
-        let ([of], Some(_)) = (self.mappings.as_slice(), &self.of_flags) else {
+        let [of] = self.mappings.as_slice() else { return Vec::new() };
+        if !self.is_single_mapping() {
             return Vec::new();
-        };
+        }
         let mut told: Vec<String> = of.mapping.split_without_effect().into_iter().collect();
         let why = of.ungoverned(self.page_size()).filter(|_| self.machine.governor);
         told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
@@ -255,10 +224,7 @@ impl Job {
             }
         }
         job.seed = seed;
-        job.spec.seed = Some(seed);
-        if let Some(flags) = &mut job.of_flags {
-            (flags.seed, flags.seed_text) = (Some(seed), Some(seed.to_string()));
-        }
+        (job.spec.seed, job.spec.seed_text) = (Some(seed), Some(seed.to_string()));
         job
     }
 }

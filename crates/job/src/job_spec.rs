@@ -132,12 +132,13 @@ impl JobSpec {
         toml::to_string(self).expect("a job's keys and values are all TOML's")
     }
 
-    /// Whether it maps the segments of an ELF file, whose headers are then wanted in `elf`.
+    /// Whether it maps the segments of the ELF file `file`, whose headers the caller then reads into
+    /// `elf`.
     pub fn maps_elf(&self) -> bool {
         self.workloads().any(|name| name == Workload::Elf.to_string())
     }
 
-    /// Whether it calls what it maps.
+    /// Whether it executes code in the mapping.
     pub(crate) fn calls(&self) -> bool {
         self.workloads().any(|name| {
             name == EXEC || name.parse().is_ok_and(|workload: Workload| workload.is_exec())

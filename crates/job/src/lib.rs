@@ -25,8 +25,9 @@ mod job_file;
 mod job_spec;
 mod limits;
 mod log_line;
+mod lowering;
 mod name;
-mod one_file;
+mod origins;
 pub mod parts;
 mod phase_spec;
 mod phases;
@@ -63,7 +64,7 @@ pub use phase_spec::PhaseSpec;
 pub use program::ProgramSpec;
 pub use record::{
     Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun, Ran,
-    Record, Run, Summary, ThreadRun, Written,
+    Record, Run, Summary, ThreadRun,
 };
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;

@@ -211,12 +211,6 @@ impl Mapping {
             Some(_) => None,
         }
     }
-
-    /// Bytes of `file` that it maps: its length, up to the end of the file.
-    pub(crate) fn bytes_of(&self, file: &File, page_size: u64) -> u64 {
-        let start = self.offset.0 * page_size;
-        (file.size_bytes - start).min(self.pages.bytes(page_size))
-    }
 }
 
 /// The machine of a job.

@@ -1,20 +1,18 @@
-//! From the workloads of a job as written to phases that can be run.
+//! From the accesses of a phase as written to ones that can be run.
 
-use std::mem;
 use std::sync::Arc;
 
 use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::accesses::parse_accesses;
-use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
-use crate::flags::JobSpec;
+use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_READ_BYTES};
 use crate::limits::{out_of_range, size, within};
 use crate::parts::{AccessList, Pattern, Phase};
 use crate::phase_spec::PhaseSpec;
 use crate::seed;
 use crate::size::{format_size, shorten};
-use crate::workload::{EXEC, Workload};
+use crate::workload::Workload;
 
 /// Size of a read in bytes where none is given.
 pub(crate) const DEFAULT_READ_BYTES: u64 = 4096;
@@ -31,59 +29,8 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-impl JobSpec {
-    /// Takes the workloads out of the job; `seed` is the job's, `mapped` what they access.
-    pub(crate) fn take_phases(&mut self, seed: u64, mapped: Extent) -> Result<Vec<Phase>, Error> {
-        let own = PhaseSpec {
-            workload: self.workload.take(),
-            accesses: self.accesses,
-            fraction: self.fraction,
-            accesses_file: self.accesses_file.take(),
-            seed: None,
-            seed_text: None,
-            bs: self.bs.take(),
-            accesses_text: self.accesses_text.take(),
-        };
-        if self.phase.is_empty() {
-            return own.validate(seed, mapped);
-        }
-        if let Some(flag) = own.first_given() {
-            let remedy = "put it into the phases, or remove them";
-            return Err(Error::Conflict { flag, other: "[[phase]]", remedy });
-        }
-        if self.phase.len() > MAX_PHASES {
-            let value = format!("a number of {} phases", self.phase.len());
-            return Err(out_of_range(value, 1, MAX_PHASES));
-        }
-        let phases = mem::take(&mut self.phase).into_iter().enumerate();
-        let mut valid = Vec::new();
-        for (index, phase) in phases {
-            let in_phase = |error| Error::InPhase { number: index + 1, error: Box::new(error) };
-            valid.extend(phase.validate(seed, mapped).map_err(in_phase)?);
-        }
-        Ok(valid)
-    }
-}
-
 impl PhaseSpec {
-    /// One phase, or the two of `exec`: the accesses given are the second's.
-    fn validate(self, job_seed: u64, mapped: Extent) -> Result<Vec<Phase>, Error> {
-        if self.workload.as_deref() != Some(EXEC) {
-            return Ok(vec![self.validate_one(job_seed, mapped)?]);
-        }
-        let with = |workload: Workload| Some(workload.to_string());
-        let cold = PhaseSpec {
-            workload: with(Workload::ExecCold),
-            accesses: None,
-            fraction: None,
-            ..self.clone()
-        };
-        let random = PhaseSpec { workload: with(Workload::ExecRandom), ..self };
-        let phases = [cold, random].map(|phase| phase.validate_one(job_seed, mapped));
-        phases.into_iter().collect()
-    }
-
-    pub(crate) fn validate_one(self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
+    pub(crate) fn validate_one(&self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
         let pattern = self.pattern(mapped.pages)?;
         let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
         if self.bs.is_some() && !reads {
@@ -117,7 +64,7 @@ impl PhaseSpec {
             let pages = pages.map_err(|error| error.of("accesses-file"))?;
             return Ok(Pattern::Listed(AccessList { path: path.clone(), pages: Arc::new(pages) }));
         }
-        let remedy = "a pattern such as random or stride:1021, or --accesses-file";
+        let remedy = "a pattern such as random or stride:1021, or an accesses file";
         let missing = Error::Missing { flag: "workload", remedy };
         let workload: Workload = self
             .workload
@@ -158,7 +105,7 @@ impl PhaseSpec {
         }
     }
 
-    fn given_with_list(&self) -> Option<&'static str> {
+    pub(crate) fn given_with_list(&self) -> Option<&'static str> {
         let with_list = [
             ("workload", self.workload.as_deref().is_some_and(|name| name != "elf")),
             ("accesses", self.accesses.is_some()),
@@ -168,7 +115,7 @@ impl PhaseSpec {
         with_list.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
 
-    fn first_given(&self) -> Option<&'static str> {
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
         let other = [
             ("workload", self.workload.is_some()),
             ("accesses-file", self.accesses_file.is_some()),

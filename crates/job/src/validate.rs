@@ -1,29 +1,17 @@
-//! From a job as written to a job that can be run.
+//! The keys of a job about engine, kernel and machine, checked.
 
 use std::str::FromStr;
 
-use filemap_core::address::mapping::{Split, SplitProt};
-use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, Switch, UnknownSeries};
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::PageCount;
 
 use crate::Error;
-use crate::advice;
-use crate::bounds::{
-    DEFAULT_STUBS_BYTES, MAX_BLOCK_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS,
-};
-use crate::elf::Elf;
-use crate::flags::{JobSpec, Of};
-use crate::job::Job;
-use crate::limits::{name, one_of, pages, size, split_pages, unknown, within};
-use crate::one_file::OneFile;
-use crate::parts::{EngineKind, File, Filesystem, Image, Machine, Mapping};
-use crate::phases::Extent;
-use crate::seed;
+use crate::bounds::{MAX_BLOCK_BYTES, MAX_BYTES, MAX_READ_AHEAD_KB};
+use crate::flags::JobSpec;
+use crate::limits::{name, one_of, pages, size, unknown, within};
+use crate::parts::{EngineKind, Filesystem, Image, Machine};
 use crate::size::{SizeText, format_size, shorten};
-use crate::workload::FOLIO_OPS;
-use crate::xorshift::DEFAULT_SEED;
 
 /// Readahead size in KiB where none is given.
 pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;
@@ -32,64 +20,6 @@ pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;
 pub(crate) const DEFAULT_FAULT_AROUND_BYTES: u64 = 65536;
 
 impl JobSpec {
-    /// Checks every value and resolves what was not given. `host_release` is the release of the
-    /// running kernel, such as `6.18.3-amd64`, for `kernel = "host"`.
-    ///
-    /// # Errors
-    /// In one line: the first flag that is missing, wrong, beyond [`crate::bounds`] or does not
-    /// go with the others, and the remedy.
-    pub fn validate(mut self, host_release: Option<&str>) -> Result<Job, Error> {
-        self.check_of_one_file()?;
-        let arch = self.valid_arch()?;
-        let elf = self.valid_elf()?;
-        let file = self.valid_file(elf.as_ref())?;
-        let mapping = match &elf {
-            Some(elf) => self.valid_segments(elf, &arch)?,
-            None => self.valid_mapping(&file, &arch)?,
-        };
-        let given = seed::given(self.seed, self.seed_text.as_deref())?;
-        let seed = within("seed", given.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
-        let engine = name("on", &self.on, EngineKind::Model)?;
-        let bytes = match elf {
-            Some(_) => file.size_bytes,
-            None => mapping.bytes_of(&file, arch.page_size),
-        };
-        let extent = Extent { pages: mapping.pages, bytes };
-        let image = self.valid_image(engine)?;
-        let rules = self.valid_rules(host_release)?;
-        let runs = within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?;
-        let machine = self.valid_machine(arch, &rules)?;
-        let phases = self.take_phases(seed, extent)?;
-        let most_runs = MAX_PHASE_RUNS / phases.len() as u64;
-        let valid = OneFile {
-            engine,
-            image,
-            rules,
-            runs: within("runs", runs, 1, most_runs.min(MAX_RUNS))?,
-            seed,
-            machine,
-            phases,
-            file,
-            mapping,
-            elf,
-        };
-        Ok(valid.program())
-    }
-
-    /// Refuses flags that only the workload `thrash` has, the workload itself, and folio-ops.
-    fn check_of_one_file(&self) -> Result<(), Error> {
-        if self.is_thrash() {
-            return Err(Error::IsThrash);
-        }
-        if self.workload.as_deref() == Some(FOLIO_OPS) {
-            return Err(Error::IsFolioOps);
-        }
-        match self.given().find(|flag| flag.of == Of::Thrash) {
-            Some(flag) => Err(Error::OfThrash { flag: flag.name }),
-            None => Ok(()),
-        }
-    }
-
     pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {
         let family =
             one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;
@@ -147,126 +77,6 @@ impl JobSpec {
             }
             (None, _) => Ok(None),
         }
-    }
-
-    /// The headers of the file, where its segments are mapped.
-    fn valid_elf(&mut self) -> Result<Option<Elf>, Error> {
-        if !self.maps_elf() {
-            return Ok(None);
-        }
-        let Some(path) = &self.file else {
-            let remedy = "the program or shared library to map";
-            return Err(Error::Missing { flag: "file", remedy });
-        };
-        let given = [
-            ("file-size", self.file_size.is_some()),
-            ("map-offset", self.map_offset.is_some()),
-            ("map-len", self.map_len.is_some()),
-            ("split", self.split.is_some()),
-            ("exec", self.exec == Some(true)),
-            ("private", self.private == Some(true)),
-            ("sparse", self.sparse == Some(true)),
-        ];
-        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-            let remedy = "remove it: the file's segments say what is mapped";
-            return Err(Error::Conflict { flag, other: "--workload elf", remedy });
-        }
-        if self.calls() {
-            let (other, remedy) = ("--workload exec", "give them to jobs of their own");
-            return Err(Error::Conflict { flag: "workload elf", other, remedy });
-        }
-        let elf = self.elf.take().ok_or_else(|| Error::ElfNotRead { path: shorten(path) });
-        elf.map(Some).map_err(|error| error.of("file"))
-    }
-
-    fn valid_segments(&self, elf: &Elf, arch: &Arch) -> Result<Mapping, Error> {
-        let segments = elf.segments(arch.page_size).map_err(|error| error.of("file"))?;
-        Ok(Mapping {
-            offset: PageIndex(0),
-            pages: PageCount(segments.iter().map(|segment| segment.pages.0).sum()),
-            shift: PageCount(self.valid_shift(arch)?),
-            advice: self.valid_advice()?,
-            exec: false,
-            private: false,
-            split: None,
-        })
-    }
-
-    fn valid_file(&self, elf: Option<&Elf>) -> Result<File, Error> {
-        let default = match elf {
-            Some(elf) => Some(elf.size_bytes),
-            None => self.calls().then_some(DEFAULT_STUBS_BYTES),
-        };
-        let size_bytes = size("file-size", &self.file_size, 1, MAX_BYTES)?
-            .or(default)
-            .ok_or(Error::Missing { flag: "file-size", remedy: "a size such as 1g" })?;
-        Ok(File {
-            size_bytes,
-            path: self.file.clone(),
-            sparse: self.sparse.unwrap_or(false),
-            cold: self.cold.unwrap_or(false),
-        })
-    }
-
-    fn valid_mapping(&self, file: &File, arch: &Arch) -> Result<Mapping, Error> {
-        let page_size = arch.page_size;
-        let file_pages = file.size_bytes.div_ceil(page_size);
-        let offset = pages("map-offset", &self.map_offset, 0, page_size)?.unwrap_or(0);
-        let len = pages("map-len", &self.map_len, 1, page_size)?
-            .unwrap_or(file_pages.saturating_sub(offset));
-        // Both are at most MAX_BYTES / page_size: no overflow.
-        if len == 0 || offset + len > file_pages {
-            let (offset, len) = (offset * page_size, len * page_size);
-            return Err(Error::BeyondFile {
-                offset: format_size(offset),
-                len: format_size(len),
-                size: format_size(file.size_bytes),
-            });
-        }
-        let private = self.private.unwrap_or(false);
-        if private && self.calls() {
-            let (other, remedy) = ("--workload exec", "remove it: calls do not write");
-            return Err(Error::Conflict { flag: "private", other, remedy });
-        }
-        Ok(Mapping {
-            offset: PageIndex(offset),
-            pages: PageCount(len),
-            shift: PageCount(self.valid_shift(arch)?),
-            advice: self.valid_advice()?,
-            exec: self.exec.unwrap_or(false) || self.calls(),
-            private,
-            split: self.valid_split(len)?,
-        })
-    }
-
-    fn valid_shift(&self, arch: &Arch) -> Result<u64, Error> {
-        within("map-shift", self.map_shift.unwrap_or(0), 0, arch.pte_entries - 1)
-    }
-
-    fn valid_advice(&self) -> Result<Advice, Error> {
-        advice::valid(&self.advice)
-    }
-
-    fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {
-        let prot = one_of(
-            "split-prot",
-            "--split-prot",
-            &self.split_prot,
-            SplitProt::Write,
-            SplitProt::ALL,
-            SplitProt::name,
-        )?;
-        let Some(pages) = self.split else {
-            return match self.split_prot {
-                Some(_) => Err(Error::Missing {
-                    flag: "split",
-                    remedy: "the pages of each piece with --split-prot, or neither",
-                }),
-                None => Ok(None),
-            };
-        };
-        let pages = split_pages(pages, mapped)?;
-        Ok(Some(Split { pages, prot }))
     }
 
     pub(crate) fn valid_machine(&self, arch: Arch, rules: &Rules) -> Result<Machine, Error> {

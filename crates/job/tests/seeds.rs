@@ -35,8 +35,7 @@ fn a_seed_of_its_own_stays() {
     let of_flags = filemap_job::JobSpec::from_toml(flags).unwrap().validate(None).unwrap();
     let other = of_flags.with_seed(9);
     assert_eq!(seeds(&other), [9, 5]);
-    let written = other.of_flags.clone().unwrap();
-    assert_eq!(written.validate(None).unwrap(), other);
+    assert_eq!(other.spec.validate(None).unwrap(), other);
 }
 
 #[test]

@@ -141,10 +141,7 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
         if counted(&own) == counted(&shared[number]) {
             continue;
         }
-        println!(
-            "seed {seed}, job {number}: {:?}",
-            job.of_flags.as_ref().map(|flags| flags.flags())
-        );
+        println!("seed {seed}, job {number}:\n{}", job.spec.to_toml());
         // A page that is still being read is not mapped by fault-around: is it the kernel's own?
         let often = Job { runs: REPEATS, ..job.clone() };
         let again = run(&Boot::default(), &often).expect("a boot of its own");

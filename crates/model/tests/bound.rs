@@ -1,6 +1,6 @@
 //! With vma-bound no fault reads beyond its VMA, on random jobs.
 
-use crate::support::{Accesses, described, random_spec};
+use crate::support::{Accesses, random_spec};
 use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
@@ -21,14 +21,9 @@ fn no_fault_reads_beyond_its_vma_with_the_bound() {
         windows += watch.windows;
         programs += u32::from(!job.mappings[0].segments.is_empty());
         if let Some(beyond) = &watch.beyond {
-            panic!("seed {seed}: {beyond}\n{}", described(job.of_flags.as_deref().unwrap()));
+            panic!("seed {seed}: {beyond}\n{}", job.spec.to_toml());
         }
-        assert_eq!(
-            after,
-            0,
-            "seed {seed}: pages behind\n{}",
-            described(job.of_flags.as_deref().unwrap())
-        );
+        assert_eq!(after, 0, "seed {seed}: pages behind\n{}", job.spec.to_toml());
     }
     println!("{JOBS} jobs, {programs} of segments, {windows} windows, none beyond its VMA");
     assert!(programs > 1000, "{programs} jobs map segments");

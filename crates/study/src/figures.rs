@@ -272,8 +272,7 @@ pub(crate) fn seen<'a, 'j>(
     job: impl Into<Option<&'j Job>>,
 ) -> Vec<FigureInput<'a>> {
     let job = job.into();
-    let flags = record.job.flags();
-    let page_size = flags.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
+    let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
     // What is read of files without blocks is not among the bytes that a device reads.

@@ -50,8 +50,8 @@ impl Origin {
     pub fn of(record: &Record) -> Self {
         Origin {
             engine: record.engine.clone(),
-            kernel: record.job.flags().kernel.clone(),
-            arch: record.job.flags().arch.clone(),
+            kernel: record.job.kernel.clone(),
+            arch: record.job.arch.clone(),
             environment: record.environment.clone(),
         }
     }

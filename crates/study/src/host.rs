@@ -1,7 +1,7 @@
 //! What a job takes from this machine where its flags do not say.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filemap_core::rules::{Family, Kernel};
 use filemap_job::program::{ExistingFile, FoundFile};
@@ -46,21 +46,19 @@ impl Found {
 /// kernel the rules are its own.
 ///
 /// # Errors
-/// A file or image that cannot be used; a place that says nothing of its readahead.
-pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
+/// A file or image that cannot be used; a place whose readahead is not known.
+pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
     }
-    let on_kernel = is_on_kernel(spec);
+    let on_kernel = is_on_kernel(spec.on.as_deref());
     let mut found = Found::default();
     let on_kernel_alone = spec.on.as_deref() == Some(EngineKind::Kernel.name());
-    // A program's segments have been read, and with them its size.
-    if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
-        let holes = resolve_file(spec, &path)?;
-        if holes == Holes::Some && !on_kernel_alone {
-            found.warnings.push(of_holes(&path));
-        }
-    }
+    let warnings = existing_files(spec)?;
+    found.warnings.extend(warnings.into_iter().filter(|_| !on_kernel_alone));
+    // The first file says where all of them lie. Programs whose segments are mapped are copied.
+    let file = spec.existing_files().min_by_key(|file| file.is_elf);
+    let file = file.map(|file| (!file.is_elf).then(|| PathBuf::from(file.path)));
     if let Some(image) = spec.image.as_deref().filter(|_| on_kernel) {
         if let Some(nearest) = Kernel::nearest(&image_release(image)?) {
             spec.kernel.get_or_insert(nearest.kernel.name().to_string());
@@ -72,9 +70,10 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     if on_kernel {
         spec.kernel.get_or_insert("host".to_string());
     }
-    if on_kernel || spec.file.is_some() || spec.kernel.as_deref() == Some("host") {
-        match place_of(spec) {
-            Ok(place) => resolve_place(spec, &place, &mut found),
+    if on_kernel || file.is_some() || spec.kernel.as_deref() == Some("host") {
+        let file = file.flatten();
+        match place_of(spec, file.as_deref()) {
+            Ok(place) => resolve_place(spec, &place, file.is_some(), &mut found),
             // Without a place the engine refuses the job, unless something else is wrong with it.
             Err(_) if on_kernel => {}
             Err(_) if spec.read_ahead_kb.is_some() && spec.fs.is_some() => {}
@@ -87,7 +86,10 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
 /// Gives the threads of the workload `thrash` the CPUs of this machine, as many as there are
 /// threads for, where it runs on this machine or is compared with it.
 pub fn resolve_cpus(spec: &mut JobSpec) {
-    if !is_on_kernel(spec) && spec.image.is_none() && spec.kernel.as_deref() != Some("host") {
+    if !is_on_kernel(spec.on.as_deref())
+        && spec.image.is_none()
+        && spec.kernel.as_deref() != Some("host")
+    {
         return;
     }
     let here = filemap_kernel::probe::cpus::allowed_cpus();
@@ -95,41 +97,18 @@ pub fn resolve_cpus(spec: &mut JobSpec) {
     spec.cpus.get_or_insert(here.min(booted));
 }
 
-/// Whether one of the engines of `spec` is the kernel.
-fn is_on_kernel(spec: &JobSpec) -> bool {
-    let mut engines = spec.on.iter().flat_map(|on| on.split(','));
+/// Whether one of `engines` is the kernel.
+fn is_on_kernel(engines: Option<&str>) -> bool {
+    let mut engines = engines.iter().flat_map(|engines| engines.split(','));
     engines.any(|engine| engine == EngineKind::Kernel.name())
 }
 
-/// Takes the size of the file at `path`; returns its holes.
-fn resolve_file(spec: &mut JobSpec, path: &str) -> Result<Holes, Error> {
-    let (bytes, holes) = existing(path)?;
-    let given = spec.file_size.get_or_insert(SizeText::of(bytes));
-    if given.bytes().is_ok_and(|given| given != bytes) {
-        let size = SizeText::of(bytes);
-        return Err(Error::Usage(format!(
-            "--file-size {} is not that of '{path}', {}; leave it out",
-            given.0, size.0
-        )));
-    }
-    if spec.sparse == Some(true) && holes != Holes::All {
-        return Err(Error::Usage(format!(
-            "--sparse does not go with --file '{path}', which has data; leave it out"
-        )));
-    }
-    if holes == Holes::All {
-        spec.sparse = Some(true);
-    }
-    Ok(holes)
-}
-
-/// Where the file of `spec` lies, or would be made: a place of which readahead and filesystem are
-/// known.
-fn place_of(spec: &JobSpec) -> Result<(Storage, Option<u64>), Error> {
-    let path = match &spec.file {
-        Some(path) if !spec.maps_elf() => Path::new(path).to_owned(),
-        // A program is copied.
-        _ => temporary_directory()?,
+/// The filesystem and device of `file`, or of where files are made, if readahead and filesystem are
+/// known there.
+fn place_of(spec: &ProgramSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
+    let path = match file {
+        Some(path) => path.to_owned(),
+        None => temporary_directory()?,
     };
     let place = Storage::find(&path)?;
     let unknown = |reason: String| {
@@ -147,7 +126,12 @@ fn place_of(spec: &JobSpec) -> Result<(Storage, Option<u64>), Error> {
     Ok((place, io_bytes(&path).ok()))
 }
 
-fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut Found) {
+fn resolve_place(
+    spec: &mut ProgramSpec,
+    place: &(Storage, Option<u64>),
+    is_given: bool,
+    found: &mut Found,
+) {
     let (place, io_bytes) = place;
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
     if spec.arch.get_or_insert(family.name().to_string()) == family.name() {
@@ -157,7 +141,6 @@ fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut
     let is_xfs = place.folios() == Filesystem::Xfs;
     let block_bytes = if is_xfs { place.block_bytes } else { page_size() };
     let given = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
-    let is_given = spec.file.is_some() && !spec.maps_elf();
     let other = |given: bool, is_same: bool| given && !is_same;
     // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
@@ -177,36 +160,35 @@ fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut
 }
 
 /// A readahead size in KiB as a machine with the pages of `spec` has it: whole pages.
-fn whole_pages(read_ahead_kb: u64, spec: &JobSpec) -> Option<u64> {
+fn whole_pages(read_ahead_kb: u64, spec: &ProgramSpec) -> Option<u64> {
     let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok());
     let page_kb = (page_size.unwrap_or(4096) / 1024).max(1);
     Some(read_ahead_kb - read_ahead_kb % page_kb)
 }
 
-/// Looks at the existing files of a program.
+/// Looks at the existing files of a job, and returns warnings about them.
 ///
 /// # Errors
-/// A file that cannot be used, or two that are one and the same. `path` is the job file.
-pub fn existing_files(spec: &mut ProgramSpec, path: &str) -> Result<Vec<String>, Error> {
-    let of_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
+/// A file that cannot be used, or two that are one and the same.
+fn existing_files(spec: &mut ProgramSpec) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
     for ExistingFile { name, path, is_elf, found } in spec.existing_files() {
-        let (size_bytes, holes) = existing(path).map_err(of_file)?;
+        let (size_bytes, holes) = existing(path)?;
         if let Ok(data) = std::fs::metadata(path) {
             let same = seen.iter().find(|other| (other.0, other.1) == (data.dev(), data.ino()));
             if let Some((.., other)) = same {
-                return Err(of_file(Error::Usage(format!(
+                return Err(Error::Usage(format!(
                     "files '{other}' and '{name}' are the same file; give one [[file]], and an \
                      [[open]] for each time that it is opened"
-                ))));
+                )));
             }
             seen.push((data.dev(), data.ino(), name.to_string()));
         }
         if holes == Holes::Some && !is_elf {
             warnings.push(of_holes(path));
         }
-        let elf = is_elf.then(|| input::segments(path)).transpose().map_err(of_file)?;
+        let elf = is_elf.then(|| input::segments(path)).transpose()?;
         *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All && !is_elf, elf });
     }
     Ok(warnings)

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, JobSpec, format_size};
+use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -26,9 +26,9 @@ pub fn job_file(path: &str) -> Result<JobSpec, Error> {
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// Reads the accesses files that `spec` names into it.
-pub fn accesses_files(spec: &mut JobSpec) -> Result<(), Error> {
-    for (path, text) in spec.accesses_files() {
+/// Reads the accesses files that `spec` names into it, unless they have been read.
+pub fn accesses_files(spec: &mut ProgramSpec) -> Result<(), Error> {
+    for (path, text) in spec.accesses_files().filter(|(_, text)| text.is_none()) {
         *text = Some(read("accesses file", path, MAX_ACCESSES_BYTES)?);
     }
     Ok(())

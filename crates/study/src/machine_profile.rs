@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use filemap_job::{EngineKind, JobSpec};
+use filemap_job::{EngineKind, ProgramSpec};
 use filemap_model::Profile;
 
 use crate::error::{Error, reason};
@@ -34,16 +34,24 @@ const MAX_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// A file that cannot be read, or is no profile.
-pub fn of(spec: &mut JobSpec) -> Result<Profile, Error> {
-    let engines = spec.on.as_deref().unwrap_or(EngineKind::Model.name());
+pub fn resolve(spec: &mut ProgramSpec) -> Result<Profile, Error> {
+    resolve_name(&mut spec.machine, spec.on.as_deref())
+}
+
+/// The same of a job that names `machine` and runs on `engines`.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Result<Profile, Error> {
+    let engines = engines.unwrap_or(EngineKind::Model.name());
     let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    match spec.machine.as_deref() {
+    match machine.as_deref() {
         // A real kernel costs what it costs.
         None if !on_model => Ok(Profile::DEFAULT),
         name @ Some(_) => named(name),
         None => {
             let (name, profile) = users_own()?;
-            spec.machine = Some(name);
+            *machine = Some(name);
             Ok(profile)
         }
     }

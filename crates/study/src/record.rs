@@ -2,7 +2,7 @@
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_job::program::MappingSpec;
-use filemap_job::{EngineKind, JobSpec, ProgramSpec, Record, Run, Spread, Summary};
+use filemap_job::{EngineKind, ProgramSpec, Record, Run, Spread, Summary};
 use serde_json::Value;
 
 use crate::compare::emulated::is_emulated;
@@ -60,8 +60,7 @@ pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
 
 /// What `record` is of: `random of 1g, baseline, on the model`.
 pub(crate) fn title(record: &Record) -> String {
-    let flags = record.job.flags();
-    let series = flags.with.as_deref().unwrap_or("baseline");
+    let series = record.job.with.as_deref().unwrap_or("baseline");
     // A kernel has the patches that it was built with.
     let is_model = record.engine == EngineKind::Model.name();
     let rules = if is_model { format!(", {series}") } else { String::new() };
@@ -70,22 +69,17 @@ pub(crate) fn title(record: &Record) -> String {
 
 /// What was run: `random of 1g`, `program of 2 files`.
 pub(crate) fn heading(record: &Record) -> String {
-    match record.job.tables() {
-        None => record.job.flags().heading(),
-        Some(program) => only_phase(program)
-            .unwrap_or_else(|| format!("program of {}", setup::files_of(program))),
-    }
+    let job = &record.job;
+    let heading = job.heading().filter(|_| job.is_single_mapping() || has_only_phase(job));
+    heading.unwrap_or_else(|| format!("program of {}", setup::files_of(job)))
 }
 
-/// The workload and the size of the file of a program that does nothing else: `random of 1g`.
-fn only_phase(program: &ProgramSpec) -> Option<String> {
-    let ([file], [thread]) = (&program.file[..], &program.thread[..]) else { return None };
-    let [phase] = &thread.phase[..] else { return None };
+/// Whether the job has one file, and one thread that does one thing.
+fn has_only_phase(job: &ProgramSpec) -> bool {
+    let ([file], [thread]) = (&job.file[..], &job.thread[..]) else { return false };
+    let [phase] = &thread.phase[..] else { return false };
     let is_one = file.count.unwrap_or(1) == 1 && thread.count.unwrap_or(1) == 1;
-    let (workload, file_size) = (phase.workload.clone(), file.size.clone());
-    let says_both = workload.is_some() && file_size.is_some();
-    let flags = JobSpec { workload, file_size, ..JobSpec::default() };
-    (is_one && says_both).then(|| flags.heading())
+    is_one && phase.workload.is_some()
 }
 
 /// Times of a real kernel, in nanoseconds, one for each run that was timed.
@@ -105,7 +99,7 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
 
 /// What is to be said of counts where memory was short: what the model evicts follows its time.
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
-    let job = record.job.flags();
+    let job = &record.job;
     let limits = [&job.ram, &job.cache_limit, &job.memory_high, &job.memory_max];
     let is_limited = limits.into_iter().any(Option::is_some);
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
@@ -113,10 +107,7 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     if record.engine != EngineKind::Model.name() || !(is_limited && evicts) {
         return None;
     }
-    let executable = match record.job.tables() {
-        None => maps_code(&job),
-        Some(program) => tables_map_code(program),
-    };
+    let executable = maps_code(job);
     let advice = match job.machine.as_deref() {
         Some(name) if name != "default" => "",
         _ => ": give --machine a profile of the machine in question (filemap calibrate)",
@@ -134,19 +125,13 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     })
 }
 
-/// Whether a job of these flags maps something executable.
-fn maps_code(job: &JobSpec) -> bool {
-    job.exec == Some(true)
-        || job.maps_elf()
-        || job.split_prot.as_deref() == Some(SplitProt::Exec.name())
-}
-
-/// Whether a job with these tables maps something executable.
-fn tables_map_code(program: &ProgramSpec) -> bool {
-    let is_exec = |protection: &Option<String>| protection.as_deref() == Some("exec");
-    let mut steps = program.thread.iter().flat_map(|thread| &thread.phase);
+/// Whether `job` maps something executable.
+fn maps_code(job: &ProgramSpec) -> bool {
+    let is_exec =
+        |protection: &Option<String>| protection.as_deref() == Some(SplitProt::Exec.name());
+    let mut steps = job.thread.iter().flat_map(|thread| &thread.phase);
     let maps = |of: &MappingSpec| of.exec || of.elf || is_exec(&of.split_prot);
-    program.mapping.iter().any(maps) || steps.any(|step| is_exec(&step.mprotect))
+    job.mapping.iter().any(maps) || steps.any(|step| is_exec(&step.mprotect))
 }
 
 /// What is to be said of runs of a real kernel that somebody else's eviction has disturbed.
@@ -181,7 +166,7 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     if record.engine != EngineKind::Model.name() {
         return None;
     }
-    let profile = match record.job.flags().machine.as_deref() {
+    let profile = match record.job.machine.as_deref() {
         Some(path) => format!("machine profile '{}'", shortened(path, PATH_COLUMNS)),
         None => "the default machine profile".to_string(),
     };

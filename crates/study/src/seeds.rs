@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::spread;
 use crate::stats::Sample;
-use filemap_job::{Engine, EngineKind, Job, JobSpec, Ran, Record, seeds};
+use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
 use filemap_model::{Model, Profile};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -34,8 +34,8 @@ pub fn spent() -> Duration {
 ///
 /// # Errors
 /// If the seed is 0.
-pub fn check(spec: &JobSpec) -> Result<(), Error> {
-    match spec.seed {
+pub fn check(seed: Option<u64>) -> Result<(), Error> {
+    match seed {
         Some(0) => Err(Error::Usage(format!("--seed: 0 is out of range; give 1 to {}", u64::MAX))),
         _ => Ok(()),
     }

@@ -1,7 +1,8 @@
 //! What a report is of: the file, the mapping, the accesses and the machine that were used.
 
+use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec};
 use filemap_job::{
-    Advice, EngineKind, JobSpec, PhaseSpec, ProgramSpec, Record, SizeText, SplitProt, parse_size,
+    Advice, DEFAULT_SEED, EngineKind, ProgramSpec, Record, SizeText, SplitProt, parse_size,
 };
 use serde_json::Value;
 
@@ -18,6 +19,9 @@ const THREADS: &str = "Threads";
 /// Distinct values of one line that are listed.
 const MOST_LISTED: usize = 4;
 
+/// Bytes of a read where the job does not say.
+const DEFAULT_READ_BYTES: f64 = 4096.0;
+
 /// Phases that are named.
 const MOST_PHASES: usize = 3;
 
@@ -27,12 +31,12 @@ pub(crate) type Line = (&'static str, Vec<String>);
 
 /// The lines on the job of `record`.
 pub fn of_record(record: &Record) -> Part {
-    facts(lines_of(record, &record.job.flags()))
+    facts(lines_of(record, record.job.with.as_deref()))
 }
 
 /// The lines on a job that says everything, where both a kernel, the running one or that of the
 /// job's image, and the model's rules decide.
-pub fn of_job(job: &JobSpec) -> Part {
+pub fn of_job(job: &ProgramSpec) -> Part {
     let which = if job.image.is_some() { "booted" } else { "running" };
     let series = job.with.as_deref().filter(|with| *with != "baseline");
     let with = series.map_or(String::new(), |series| format!(" with {series}"));
@@ -44,8 +48,7 @@ pub fn of_job(job: &JobSpec) -> Part {
 pub fn of_records(records: &[Record]) -> Part {
     let of = |record: &Record| {
         // The series are the names of the columns.
-        let flags = JobSpec { with: None, ..record.job.flags().into_owned() };
-        lines_of(record, &flags)
+        lines_of(record, None)
     };
     let all: Vec<Vec<Line>> = records.iter().map(of).collect();
     let mut merged = all[0].clone();
@@ -80,13 +83,9 @@ pub(crate) fn facts(lines: Vec<Line>) -> Part {
     Part::Facts(lines.into_iter().map(fact).collect())
 }
 
-/// The lines on `record`, of which `flags` is what flags can say.
-fn lines_of(record: &Record, flags: &JobSpec) -> Vec<Line> {
-    let kernel = kernel(record, flags.with.as_deref());
-    let mut lines = match record.job.tables() {
-        None => lines(flags, kernel),
-        Some(program) => of_tables(program, flags, kernel),
-    };
+/// The lines on `record`, with these series.
+fn lines_of(record: &Record, series: Option<&str>) -> Vec<Line> {
+    let mut lines = lines(&record.job, kernel(record, series));
     let seeds = spread::seeds(record);
     if seeds > 1 {
         let accesses = lines.iter_mut().filter(|(label, _)| [ACCESSES, THREADS].contains(label));
@@ -95,24 +94,32 @@ fn lines_of(record: &Record, flags: &JobSpec) -> Vec<Line> {
     lines
 }
 
-fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
-    let own = [("File", file(job)), ("Mapping", mapping(job)), (ACCESSES, vec![accesses(job)])];
+fn lines(job: &ProgramSpec, kernel: String) -> Vec<Line> {
+    let own = if job.is_single_mapping() {
+        let (file_spec, mapping_spec) = (&job.file[0], &job.mapping[0]);
+        vec![
+            ("File", file(job, file_spec)),
+            ("Mapping", mapping(job, mapping_spec)),
+            (ACCESSES, vec![accesses(job)]),
+        ]
+    } else {
+        tables(job)
+    };
     own.into_iter().chain(of_machine(job, kernel)).collect()
 }
 
-/// The lines on a job file with tables, of which `flags` is what flags can say.
-fn of_tables(program: &ProgramSpec, flags: &JobSpec, kernel: String) -> Vec<Line> {
-    let seed = program.seed.map_or(String::new(), |seed| format!("seed {seed}"));
-    let cpus = program.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
-    let held = program
-        .anonymous
-        .as_ref()
-        .map_or(String::new(), |size| format!("{} beside the files", size.0));
-    let fs = filesystem(flags);
-    let governed = said(flags.governor == Some(true), "governed");
-    let files = ("Files", vec![files_of(program), fs, governed]);
-    let threads = (THREADS, vec![threads_of(program), cpus, held, seed]);
-    [files, threads].into_iter().chain(of_machine(flags, kernel)).collect()
+/// The lines on the tables of a job.
+fn tables(job: &ProgramSpec) -> Vec<Line> {
+    let seed = job.seed.filter(|seed| *seed != DEFAULT_SEED);
+    let seed = seed.map_or(String::new(), |seed| format!("seed {seed}"));
+    let cpus = job.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
+    let held =
+        job.anonymous.as_ref().map_or(String::new(), |size| format!("{} beside the files", size.0));
+    let governed = said(job.governor == Some(true), "governed");
+    vec![
+        ("Files", vec![files_of(job), filesystem(job), governed]),
+        (THREADS, vec![threads_of(job), cpus, held, seed]),
+    ]
 }
 
 /// `2 files`.
@@ -132,7 +139,7 @@ pub(crate) fn threads_of(program: &ProgramSpec) -> String {
 }
 
 /// The lines on where a job runs.
-fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
+fn of_machine(job: &ProgramSpec, kernel: String) -> [Line; 3] {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
     let [arch, page_size] = architecture(job);
@@ -148,17 +155,18 @@ fn said(holds: bool, text: impl Into<String>) -> String {
     if holds { text.into() } else { String::new() }
 }
 
-fn file(job: &JobSpec) -> Vec<String> {
+fn file(job: &ProgramSpec, file: &FileSpec) -> Vec<String> {
+    let is_elf = job.mapping.iter().any(|mapping| mapping.elf);
     vec![
-        size(&job.file_size).map_or_else(String::new, bytes),
-        job.file.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
-        said(job.sparse == Some(true), "sparse"),
+        size(&file.size).filter(|_| !is_elf).map_or_else(String::new, bytes),
+        file.path.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
+        said(file.sparse, "sparse"),
         filesystem(job),
     ]
 }
 
 /// `xfs with blocks of 16.0 KiB`.
-fn filesystem(job: &JobSpec) -> String {
+fn filesystem(job: &ProgramSpec) -> String {
     let name = job.fs.clone().unwrap_or_default();
     match size(&job.block_size) {
         Some(block) => format!("{name} with blocks of {}", bytes(block)),
@@ -166,75 +174,88 @@ fn filesystem(job: &JobSpec) -> String {
     }
 }
 
-fn mapping(job: &JobSpec) -> Vec<String> {
-    let place = match (size(&job.map_len), size(&job.map_offset)) {
-        (None, _) => "the segments of the program".to_string(),
-        (Some(len), None | Some(0.0)) if size(&job.file_size).is_none_or(|all| len >= all) => {
+fn mapping(job: &ProgramSpec, mapping: &MappingSpec) -> Vec<String> {
+    let file_size = size(&job.file[0].size);
+    let offset = size(&mapping.offset).unwrap_or(0.0);
+    let len = size(&mapping.len).or(file_size.map(|all| all - offset));
+    let place = match len {
+        _ if mapping.elf => "the segments of the program".to_string(),
+        Some(len) if offset == 0.0 && file_size.is_none_or(|all| len >= all) => {
             "the whole file".to_string()
         }
-        (Some(len), offset) => format!("{} from {} on", bytes(len), bytes(offset.unwrap_or(0.0))),
+        len => format!("{} from {} on", len.map_or_else(String::new, bytes), bytes(offset)),
     };
-    let shift = job.map_shift.unwrap_or(0);
-    let split = job.split.map_or_else(String::new, |pages| {
-        let prot = match job.split_prot.as_deref() {
+    let shift = mapping.shift.unwrap_or(0);
+    let split = mapping.split.map_or_else(String::new, |pages| {
+        let prot = match mapping.split_prot.as_deref() {
             Some(name) if name == SplitProt::Exec.name() => "executable",
             _ => "writable",
         };
         format!("in VMAs of {pages} pages, every second one {prot}")
     });
-    let advice = job.advice.as_deref().unwrap_or(Advice::NORMAL.name());
+    let advice = mapping.advice.as_deref().unwrap_or(Advice::NORMAL.name());
     vec![
         place,
         said(shift > 0, format!("{shift} pages into its page-table page")),
-        said(job.private == Some(true), "private and written to"),
-        said(job.exec == Some(true), "executable"),
+        said(mapping.private, "private and written to"),
+        said(mapping.exec, "executable"),
         split,
         format!("advice {advice}"),
         said(job.governor == Some(true), "governed"),
     ]
 }
 
-fn accesses(job: &JobSpec) -> String {
-    if !job.phase.is_empty() {
-        let named = job.phase.iter().take(MOST_PHASES).map(phase);
-        let mut words: Vec<String> = named.collect();
-        if job.phase.len() > MOST_PHASES {
-            words.push(format!("{} phases more", job.phase.len() - MOST_PHASES));
+/// What the thread of a job with a single mapping does.
+fn accesses(job: &ProgramSpec) -> String {
+    match &job.thread[0].phase[..] {
+        [only] => phase(only, only.seed.or(job.seed)),
+        [cold, random] if is_exec(cold, random) => {
+            let both = ThreadPhaseSpec { workload: Some("exec".to_string()), ..random.clone() };
+            phase(&both, job.seed)
         }
-        return words.join("; then ");
+        phases => {
+            let mut words: Vec<String> =
+                phases.iter().take(MOST_PHASES).map(|own| phase(own, own.seed)).collect();
+            if phases.len() > MOST_PHASES {
+                words.push(format!("{} phases more", phases.len() - MOST_PHASES));
+            }
+            words.join("; then ")
+        }
     }
-    let own = PhaseSpec {
-        workload: job.workload.clone(),
-        accesses: job.accesses,
-        accesses_file: job.accesses_file.clone(),
-        seed: job.seed,
-        bs: job.bs.clone(),
-        ..PhaseSpec::default()
-    };
-    phase(&own)
 }
 
-fn phase(phase: &PhaseSpec) -> String {
+/// Whether these are the two phases of the workload `exec`.
+fn is_exec(cold: &ThreadPhaseSpec, random: &ThreadPhaseSpec) -> bool {
+    let names = [cold, random].map(|phase| phase.workload.as_deref());
+    names == [Some("exec:cold"), Some("exec:random")]
+        && cold.seed.is_none()
+        && random.seed.is_none()
+}
+
+fn phase(phase: &ThreadPhaseSpec, seed: Option<u64>) -> String {
     if let Some(path) = &phase.accesses_file {
         return format!("those of '{path}'");
+    }
+    if let Some(pages) = phase.pages.as_ref().or(phase.offsets.as_ref()) {
+        return format!("{} listed", number(pages.len() as f64));
     }
     let workload = text(&phase.workload);
     let mut text = match phase.accesses {
         Some(accesses) => format!("{} {workload}", number(accesses as f64)),
         None => workload.to_string(),
     };
-    if let Some(block) = size(&phase.bs) {
-        text += &format!(" of {}", bytes(block));
+    if workload.starts_with("read") {
+        text += &format!(" of {}", bytes(size(&phase.bs).unwrap_or(DEFAULT_READ_BYTES)));
     }
-    // A job file says the seed of patterns too that draw nothing.
+    // A job names the seed of patterns too that draw nothing.
     let drawn = workload.contains("random") || workload.starts_with("exec");
-    if let Some(seed) = phase.seed.filter(|_| drawn) {
+    if let Some(seed) = seed.filter(|_| drawn) {
         text += &format!(", seed {seed}");
     }
     text
 }
 
-fn memory(job: &JobSpec) -> String {
+fn memory(job: &ProgramSpec) -> String {
     let limits = [
         ("RAM", &job.ram),
         ("page cache at most", &job.cache_limit),
@@ -268,11 +289,11 @@ pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
         Some("baseline") => ", baseline".to_string(),
         Some(series) => format!(" with {}", series.replace('+', " + ")),
     };
-    format!("rules of Linux {}{series}", text(&record.job.flags().kernel))
+    format!("rules of Linux {}{series}", text(&record.job.kernel))
 }
 
 /// Architecture and page size, where they are not as on most machines.
-fn architecture(job: &JobSpec) -> [String; 2] {
+fn architecture(job: &ProgramSpec) -> [String; 2] {
     let page = size(&job.page_size).unwrap_or(4096.0);
     let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();
     [arch.to_string(), said(page != 4096.0, format!("pages of {}", bytes(page)))]
@@ -288,6 +309,8 @@ fn size(text: &Option<SizeText>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use filemap_job::JobSpec;
+
     use super::*;
 
     fn facts(toml: &str) -> String {

@@ -6,7 +6,7 @@ use std::io::Read;
 use filemap_attach::program::{self, Program, parent};
 use filemap_govern::AdviceEnforcer;
 use filemap_job::program::{Job, NamedFile};
-use filemap_job::{JobSpec, Record, Written};
+use filemap_job::{JobSpec, Record};
 use filemap_model::Model;
 use filemap_recording::may_write;
 use filemap_study::Footer;
@@ -17,13 +17,13 @@ use crate::Outcome;
 use crate::args::AdviseArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::given::{self, Given};
 use crate::interrupt;
+use crate::job_input::{self, JobInput};
 use crate::output::Inputs;
 use crate::recording;
 use filemap_study::input;
+use filemap_study::job_input::PlannedJob;
 use filemap_study::kernel_match;
-use filemap_study::planned::Planned;
 use filemap_study::provenance;
 use rustix::process::geteuid;
 
@@ -31,23 +31,23 @@ use rustix::process::geteuid;
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     let path = args.recording.clone();
     input::regular("recording", &path)?;
-    let file = given::tables(&path)?.ok_or_else(|| {
+    let file = job_input::tables(&path)?.ok_or_else(|| {
         Error::Usage(format!(
             "'{path}' has no tables, and filemap explain tries settings for such jobs; give a \
              recording of filemap record, or a job file with tables"
         ))
     })?;
-    let (mut given, inputs) = given::of_tables(&path, file, &args.job)?;
-    advised(&mut given, inputs, &path, args).map_err(|error| given.in_file(error))
+    let (mut input, inputs) = job_input::with_flags(Some(&path), file, &args.job)?;
+    advised(&mut input, inputs, &path, args).map_err(|error| input.in_file(error))
 }
 
 fn advised(
-    given: &mut Given,
+    input: &mut JobInput,
     mut inputs: Inputs,
     path: &str,
     args: AdviseArgs,
 ) -> Result<Outcome, Error> {
-    let is_recording = given.of_recording.is_some();
+    let is_recording = input.approximations().is_some();
     if args.check && !is_recording {
         return Err(Error::Usage(format!(
             "--check runs the program again, and '{path}' is a job file; give a recording of \
@@ -65,24 +65,24 @@ fn advised(
         inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
     let output = args.output.open(&inputs, &[])?;
-    let Written::Tables(spec) = &mut given.written else { unreachable!("it has tables") };
+    let spec = &mut input.spec;
     // A job file says how it runs otherwise.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
-    let Planned { job: program, profile, warnings, .. } = Planned::of(given)?;
+    let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
     check_ends(&program)?;
     let contents: Vec<Contents> = program.files.iter().map(contents).collect();
     let shown = Some(shell_line(&words)).filter(|shown| !shown.is_empty());
     let bench = Bench { program: &program, profile, contents: &contents, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = warnings;
-    let kernel = given.kernel();
+    let kernel = input.spec.kernel.clone();
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
-    let mut command = given.command("advise", &program);
+    let mut command = input.command("advise", &program);
     command.extend(args.check.then_some(" --check"));
     command.extend(args.runs.map(|runs| format!(" --runs {runs}")));
     command.extend(args.change_settings.then_some(" --change-settings"));
     if let Some(again) = &again {
-        advice.warnings.extend(other_machine(&given.flags));
+        advice.warnings.extend(other_machine(&input.flags));
         let how = (args.runs.unwrap_or(DEFAULT_RUNS), args.change_settings);
         let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);

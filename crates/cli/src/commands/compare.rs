@@ -8,7 +8,7 @@ use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::given;
+use crate::job_input;
 use crate::output::Inputs;
 
 /// Runs a job in several variants, or several jobs, and prints what changes.
@@ -27,17 +27,17 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let mut inputs = Inputs::default();
     let mut jobs = Vec::new();
     for path in paths.chain(none) {
-        let (given, own) = given::job(path, &args.job)?;
+        let (input, own) = job_input::read(path, &args.job)?;
         inputs.extend(own);
-        let variants = compare::variants(&given, &asked).map_err(|error| in_file(path, error))?;
+        let variants = compare::variants(&input, &asked).map_err(|error| in_file(path, error))?;
         let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
         profiles.for_each(|name| inputs.add_profile("machine of a variant", name));
-        jobs.push((path, given, variants));
+        jobs.push((path, input, variants));
     }
     let output = args.output.open(&inputs)?;
     let mut plans = Vec::new();
-    for (path, given, variants) in jobs {
-        let plan = Plan::of(given, &variants, &asked).map_err(|error| in_file(path, error))?;
+    for (path, input, variants) in jobs {
+        let plan = Plan::of(input, &variants, &asked).map_err(|error| in_file(path, error))?;
         plans.push((path.filter(|_| !is_one).map(String::from), plan));
     }
     let (again, job_files) = match plans.as_slice() {

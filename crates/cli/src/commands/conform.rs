@@ -1,82 +1,75 @@
 //! `filemap conform`.
 
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Written, shell_word};
-use filemap_study::conform::{self, Asked, Conformance, tables_file, without_image};
-use filemap_study::host;
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, shell_word};
+use filemap_study::conform::{self, Asked, Conformance, job_file};
 
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::given::{self, Given, not_of_tables};
+use crate::job_input::{self, JobInput, not_of_tables, without_place};
 use crate::output::{Inputs, Output};
 
 /// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
-    let mut spec = match &given.written {
-        Written::Flags(spec) => JobSpec::clone(spec),
-        Written::Tables(tables) => {
-            return of_program((&given, &inputs), tables, args)
-                .map_err(|error| given.in_file(error));
-        }
-    };
+    let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
+    let own = without_place(&input.flags);
+    let is_job = input.path.is_some() || own != JobSpec::default();
+    let is_program = input.has_tables() || own.is_thrash();
+    if is_program {
+        return of_program((&input, &inputs), args).map_err(|error| input.in_file(error));
+    }
     let output = args.output.open(&inputs, &[])?;
+    let mut spec = input.spec.clone();
     let on = Asked::take(&mut spec)?;
-    let is_job = given.path.is_some() || spec != JobSpec::default();
-    let seed = conform::seed(&spec);
-    check_seed(&given, &args.fuzz, &spec)?;
+    let seed = conform::seed(&own);
+    check_seed(&input, &args.fuzz, &own)?;
     if is_job && !args.pattern.is_empty() {
         let message = "--pattern is a job of its own; remove it, or the flags of the job";
         return Err(Error::Usage(message.to_string()));
     }
     if args.fuzz.is_none() && is_job && on.image.is_none() {
         spec.kernel = on.rules.clone();
-        of_place(&mut spec)?;
+        resolve(&input, &mut spec)?;
     }
     let named = match args.fuzz {
-        Some(jobs) => conform::random(jobs, spec)?,
-        None if is_job => vec![(conform::JOB.to_string(), Written::Flags(Box::new(spec)))],
+        Some(jobs) => conform::random(jobs, &own)?,
+        None if is_job => vec![(conform::JOB.to_string(), spec)],
         None if args.pattern.is_empty() => conform::built_in().to_vec(),
         None => conform::chosen(&args.pattern)?,
     };
     let words = args.pattern.iter().map(|name| format!(" --pattern {}", shell_word(name)));
     let words = words.chain(args.first.then(|| " --first".to_string())).collect::<String>();
     let flags = format!("{words}{}", on.flags());
-    let command = |first: &Job| match args.fuzz {
+    let command = |_: &Job| match args.fuzz {
         Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
-        None if is_job => command(&on, &given, first),
+        None if is_job => input.command_of("conform", &input.flags),
         None => format!("filemap conform{flags}"),
     };
     told(output, &conform::of_jobs(&named, &on, args.first, &RealEngines, command)?)
 }
 
-/// The same of the job that was `given`, which has these `tables`.
-fn of_program(
-    (given, inputs): (&Given, &Inputs),
-    tables: &ProgramSpec,
-    args: ConformArgs,
-) -> Result<Outcome, Error> {
-    let path = given.name();
+/// The same of a job with tables.
+fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Result<Outcome, Error> {
+    let path = input.name();
     if args.fuzz.is_some() {
         return Err(not_of_tables("--fuzz", &path));
     }
     let output = args.output.open(inputs, &[])?;
-    let on = Asked::take(&mut tables.shared())?;
-    let mut spec = on.tables_on_kernel(tables);
+    let on = Asked::take(&mut input.spec.clone())?;
+    let mut spec = on.on_kernel(&input.spec);
     spec.on = Some(EngineKind::Kernel.to_string());
-    let mut written = Written::Tables(Box::new(spec));
-    given.resolve(&mut written)?;
-    let program = given.validate_for(&written, Some(&on.release))?;
-    let command = given.command("conform", &program);
-    let text = match given.of_recording {
-        Some(_) => given.text(),
-        None => tables_file(tables),
+    input.resolve(&mut spec)?;
+    let program = input.validate_for(&spec, Some(&on.release))?;
+    let command = input.command_of("conform", &input.flags);
+    let text = match input.approximations() {
+        Some(_) => input.text(),
+        None => job_file(&input.spec),
     };
     let mut found = conform::of_program(&program, &path, &text, &on, &RealEngines, command)?;
-    let said: Vec<String> = given.of_recording.iter().flatten().cloned().collect();
-    if !said.is_empty() {
-        found.footer.scope = format!("{}; {}", said.join("; "), found.footer.scope);
+    let approximations = input.approximations().unwrap_or_default();
+    if !approximations.is_empty() {
+        found.footer.scope = format!("{}; {}", approximations.join("; "), found.footer.scope);
     }
     told(output, &found)
 }
@@ -87,22 +80,10 @@ fn told(output: Output, found: &Conformance) -> Result<Outcome, Error> {
     Ok(if found.agrees()? { Outcome::Done } else { Outcome::CheckFailed })
 }
 
-/// The command that compares `job`, which came of `given`, again on the kernel `on`.
-fn command(on: &Asked, given: &Given, job: &Job) -> String {
-    let Some((path, modules)) = &on.image else { return given.command("conform", job) };
-    if given.path.is_some() && job.accesses().nth(1).is_some() {
-        return given.command("conform", job);
-    }
-    let command = given.command("conform", &without_image(job));
-    let flag = |name: &str, value: &str| format!(" --{name} {}", shell_word(value));
-    let modules = modules.as_deref().map(|path| flag("modules", path));
-    format!("{command}{}{}", flag("image", path), modules.unwrap_or_default())
-}
-
 /// Refuses a seed of nothing: the built-in patterns have their own.
-fn check_seed(given: &Given, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
-    let only_seed = JobSpec { seed: spec.seed, ..JobSpec::default() };
-    if spec.seed.is_none() || fuzz.is_some() || given.path.is_some() || *spec != only_seed {
+fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobSpec) -> Result<(), Error> {
+    let only_seed = JobSpec { seed: flags.seed, ..JobSpec::default() };
+    if flags.seed.is_none() || fuzz.is_some() || input.path.is_some() || *flags != only_seed {
         return Ok(());
     }
     let message = "--seed goes with --fuzz N, or with a --workload; give one of them";
@@ -111,13 +92,20 @@ fn check_seed(given: &Given, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), E
 
 /// Fills in what `spec` does not say of the file that it names, or of this machine where it asks
 /// for that.
-fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
-    let has_file = spec.file.is_some() && !spec.maps_elf();
-    if !has_file && spec.kernel.as_deref() != Some("host") {
+fn resolve(input: &JobInput, spec: &mut ProgramSpec) -> Result<(), Error> {
+    let has_file = spec.existing_files().any(|file| !file.is_elf);
+    let has_program = spec.existing_files().any(|file| file.is_elf);
+    if !has_file && !has_program && spec.kernel.as_deref() != Some("host") {
         return Ok(());
     }
-    let engine = spec.on.replace(EngineKind::Kernel.to_string());
-    host::resolve(spec)?;
-    spec.on = engine;
+    let own = spec.clone();
+    spec.on = Some(EngineKind::Kernel.to_string());
+    input.resolve(spec)?;
+    if !has_file && own.kernel.as_deref() != Some("host") {
+        // A program is copied, so that only its headers count.
+        *spec = ProgramSpec { file: spec.file.clone(), ..own };
+        return Ok(());
+    }
+    spec.on = own.on;
     Ok(())
 }

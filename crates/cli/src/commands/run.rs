@@ -2,7 +2,6 @@
 
 use filemap_job::{EngineKind, Job};
 use filemap_model::trace;
-use filemap_study::planned::Planned;
 use filemap_study::run::{self, Asked, RunRecord};
 use filemap_study::traced_job;
 
@@ -11,26 +10,30 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::given::{self, Given};
+use crate::job_input::{self, JobInput};
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
-    let (given, inputs) = given::job(args.job_file.as_deref(), &args.job)?;
+    let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
     if args.show_job {
-        return show_job::run(&given);
+        return show_job::run(&input);
     }
-    let recorded = recorded(&given, &inputs, &args);
-    let (output, record) = recorded.map_err(|error| given.in_file(error))?;
+    let recorded = recorded(&input, &inputs, &args);
+    let (output, record) = recorded.map_err(|error| input.in_file(error))?;
     output.write(&record.report(args.asked.verbose))?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of one job, and where it goes.
-fn recorded(given: &Given, inputs: &Inputs, args: &RunArgs) -> Result<(Output, RunRecord), Error> {
+fn recorded(
+    input: &JobInput,
+    inputs: &Inputs,
+    args: &RunArgs,
+) -> Result<(Output, RunRecord), Error> {
     let mut output = args.output.open(inputs, &[("--log", args.log.as_deref())])?;
-    let planned = Planned::of(given)?;
+    let planned = input.plan()?;
     if args.log.is_some() {
         check_log(&planned.job, args.asked.repeated.seeds)?;
     }

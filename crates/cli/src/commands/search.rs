@@ -13,8 +13,8 @@ use crate::Outcome;
 use crate::args::SearchArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
-use crate::given;
 use crate::interrupt::InterruptCounter;
+use crate::job_input;
 use crate::progress;
 use crate::search::{JobFiles, SearchKeeper};
 
@@ -26,14 +26,14 @@ const DEFAULT_JOBS: u64 = 20_000;
 
 /// Looks for jobs that tell two variants apart, or that the second makes worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
-    let (asked, inputs) = given::job(None, &args.job)?;
-    let mut spec = asked.written.flags().into_owned();
-    if asked.is_thrash {
+    let mut spec = args.job.spec.clone();
+    if spec.is_thrash() {
         return Err(Error::Usage(format!(
             "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
              filemap compare"
         )));
     }
+    let (_, inputs) = job_input::read(None, &args.job)?;
     let state = ("--state", args.state.as_deref());
     let mut output = args.report.open(&inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
@@ -62,10 +62,10 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         (_, Some(metric), _) => Goal::Over(metric),
         _ => Goal::Differ,
     };
-    let profile = machine_profile::of(&mut spec)?;
-    seeds::check(&spec)?;
+    let profile = machine_profile::resolve_name(&mut spec.machine, spec.on.as_deref())?;
+    seeds::check(spec.seed)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    let flags = JobSpec { seed: None, ..asked.flags.clone() };
+    let flags = JobSpec { seed: None, ..args.job.spec.clone() };
     let mut words = vec!["filemap search".to_string()];
     words.extend(flags.flags());
     let variants = [first, second];

@@ -2,36 +2,27 @@
 
 use std::io::Write;
 
-use filemap_job::{JobSpec, ProgramSpec};
+use filemap_job::ProgramSpec;
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::given::{self, Given};
+use crate::job_input::JobInput;
 use crate::output::Target;
-use filemap_study::input;
+use filemap_study::machine_profile;
 
-/// Prints what was `given`.
+/// Prints the job `input`, with the engine, kernel, series, profile and runs that it names itself,
+/// so that who takes the file can still choose others.
 ///
 /// # Errors
-/// What is wrong with the job, and a job that is no program.
-pub fn run(given: &Given) -> Result<Outcome, Error> {
-    let mut written = given.written.clone();
-    let found = given.resolve(&mut written)?;
-    given::profile(&mut written)?;
-    let job = given.validate(&written)?;
-    let shown = as_given(job.spec.clone(), &given.written.flags());
-    if job.of_flags.is_some() {
-        // Less can be mapped by a program than by a job of one file.
-        job.spec.validate(input::host_release().as_deref())?;
-    }
+/// What is wrong with the job.
+pub fn run(input: &JobInput) -> Result<Outcome, Error> {
+    let mut spec = input.spec.clone();
+    let found = input.resolve(&mut spec)?;
+    machine_profile::resolve(&mut spec)?;
+    let ProgramSpec { on, kernel, with, machine, runs, .. } = input.spec.clone();
+    let job = input.validate(&spec)?;
+    let shown = ProgramSpec { on, kernel, with, machine, runs, ..job.spec };
     print(&shown, &found.warnings)
-}
-
-/// `program` with the engine, kernel, series, profile and runs that were `given`, and no others:
-/// what takes the file can still say them.
-fn as_given(program: ProgramSpec, given: &JobSpec) -> ProgramSpec {
-    let JobSpec { on, kernel, with, machine, runs, .. } = given.clone();
-    ProgramSpec { on, kernel, with, machine, runs, ..program }
 }
 
 fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {

@@ -8,12 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use filemap_job::JobSpec;
-use filemap_job::program::FileSpec;
-
 use super::lead::{Identity, Lead};
 use crate::error::Error;
 use crate::job_flags::JobFlags;
+use crate::job_input::JobInput;
 use filemap_study::machine_profile;
 
 /// What a command reads.
@@ -28,17 +26,26 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// What the job file at `job_file`, the kernels of `flags` with their modules, and the job
-    /// `spec` read.
-    pub fn of(job_file: Option<&str>, flags: &JobFlags, spec: &JobSpec) -> Self {
+    /// What the job `input` reads, with the kernels of `flags` and their modules.
+    pub fn of(flags: &JobFlags, input: &JobInput) -> Self {
         let mut files = Vec::new();
-        let mut add = |what: &str, path: &str| files.push((what.to_string(), path.to_string()));
-        job_file.iter().for_each(|path| add("the job file", path));
-        spec.file.iter().for_each(|path| add("--file", path));
-        spec.accesses_file.iter().for_each(|path| add("--accesses-file", path));
-        let of_phases = spec.phase.iter().filter_map(|phase| phase.accesses_file.as_ref());
-        of_phases.for_each(|path| add("the accesses_file of a phase", path));
-        flags.image.iter().chain(&spec.image).for_each(|path| add("--image", path));
+        let mut add = |what: String, path: &str| files.push((what, path.to_string()));
+        let spec = &input.spec;
+        input.path.iter().for_each(|path| add("the job file".to_string(), path));
+        for file in &spec.file {
+            let what = match spec.is_single_mapping() {
+                true => "--file".to_string(),
+                false => format!("the file '{}' of the job file", file.name),
+            };
+            file.path.iter().for_each(|path| add(what.clone(), path));
+        }
+        let of_phases = spec.thread.iter().flat_map(|thread| &thread.phase);
+        for path in of_phases.filter_map(|phase| phase.accesses_file.as_ref()) {
+            let is_flag = input.flags.accesses_file.is_some();
+            let what = if is_flag { "--accesses-file" } else { "the accesses_file of a phase" };
+            add(what.to_string(), path);
+        }
+        flags.image.iter().chain(&spec.image).for_each(|path| add("--image".to_string(), path));
         let modules = flags.modules.iter().chain(&spec.modules).cloned().collect();
         let mut inputs = Inputs { files, modules, open: Vec::new() };
         spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
@@ -55,12 +62,6 @@ impl Inputs {
     /// Adds the file at `path`, which is `what`.
     pub fn add(&mut self, what: &str, path: &str) {
         self.files.push((what.to_string(), path.to_string()));
-    }
-
-    /// Adds an existing file that a program uses.
-    pub fn add_file_of_program(&mut self, file: &FileSpec) {
-        let what = format!("the file '{}' of the job file", file.name);
-        self.files.extend(file.path.iter().map(|path| (what.clone(), path.clone())));
     }
 
     /// Adds the program at `path`, which is run with `arguments`, and what it may read: the files

@@ -4,25 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{Madvise, ProgramSpec};
 use crate::Error;
-use crate::JobSpec;
 use crate::advice;
 use crate::size::shorten;
 use filemap_core::address::vma::AdviceFlag;
 
 impl ProgramSpec {
-    /// This program with what `job` gives of the keys that both have, and with its advice for all
-    /// mappings.
-    ///
-    /// # Errors
-    /// Those of [`ProgramSpec::advise`].
-    pub fn overlay_advised(self, job: &JobSpec) -> Result<ProgramSpec, Error> {
-        let mut program = self.overlay(job);
-        if let Some(advice) = &job.advice {
-            program.advise(None, advice)?;
-        }
-        Ok(program)
-    }
-
     /// Has mappings advised `advice` from when they are made: those that `name` names or that map
     /// the file of that name, or all. Where the program says itself how they are read, it says
     /// the same as `advice` then.

@@ -7,6 +7,7 @@ use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadSpec};
 use crate::Error;
 use crate::flags::JobSpec;
 use crate::job_file::{self, Form};
+use crate::origins::Origins;
 use crate::size::SizeText;
 
 /// Declares the struct, and what goes over its keys. Those that are `shared` are keys of jobs of
@@ -33,27 +34,40 @@ macro_rules! program {
             pub mapping: Vec<MappingSpec>,
             /// What the program does: the phases of each thread.
             pub thread: Vec<ThreadSpec>,
+            /// Which of its values flags gave, for messages.
+            #[serde(skip)]
+            pub(crate) origins: Origins,
         }
 
         impl ProgramSpec {
             /// The keys that stand before its tables.
             pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+ $( stringify!($own), )+];
 
-            /// The keys of this that jobs of one file have as well.
+            /// The keys before the tables, as flags.
             pub fn shared(&self) -> JobSpec {
                 JobSpec { $( $shared: self.$shared.clone(), )+ ..JobSpec::default() }
             }
 
-            /// This program with what `job` gives of the keys that both have, in place of its own.
-            pub fn overlay(self, job: &JobSpec) -> ProgramSpec {
-                ProgramSpec { $( $shared: job.$shared.clone().or(self.$shared), )+ ..self }
+            /// Replaces the keys before the tables by those that `flags` give.
+            pub(crate) fn overlay(self, flags: &JobSpec) -> ProgramSpec {
+                let mut spec =
+                    ProgramSpec { $( $shared: flags.$shared.clone().or(self.$shared), )+ ..self };
+                if flags.seed.is_some() {
+                    spec.seed_text = flags.seed_text.clone();
+                }
+                let given = flags.given().map(|flag| flag.key);
+                given.filter(|key| ProgramSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
+                spec
             }
 
-            /// The first flag of `job` that no program has. Advice is for all of its mappings: see
-            /// [`ProgramSpec::advise`].
-            pub fn foreign_flag(job: &JobSpec) -> Option<String> {
-                let foreign = JobSpec { $( $shared: None, )+ advice: None, ..job.clone() };
-                foreign.flags().into_iter().next()
+            /// Sets the keys before the tables that are not given to those of `other`.
+            pub fn or_shared(self, other: &ProgramSpec) -> ProgramSpec {
+                ProgramSpec { $( $shared: self.$shared.or(other.$shared.clone()), )+ ..self }
+            }
+
+            /// Whether `key` stands before the tables.
+            pub(crate) fn is_shared(key: &str) -> bool {
+                [$( stringify!($shared) ),+].contains(&key)
             }
         }
     };
@@ -77,6 +91,8 @@ program! {
         machine: String,
         /// Seed of random patterns.
         seed: u64,
+        /// `seed` in decimal digits, for readers of JSON that round large numbers; takes precedence.
+        seed_text: String,
         /// Existing files are dropped from the page cache for a real kernel, even where much of
         /// them is cached.
         cold: bool,
@@ -143,7 +159,36 @@ impl ProgramSpec {
         })
     }
 
-    /// Reads a job file.
+    /// The accesses files that its phases name, with the place for the text of each.
+    pub fn accesses_files(&mut self) -> impl Iterator<Item = (&str, &mut Option<String>)> {
+        let phases = self.thread.iter_mut().flat_map(|thread| &mut thread.phase);
+        phases.filter_map(|phase| {
+            phase.accesses_file.as_deref().map(|path| (path, &mut phase.accesses_text))
+        })
+    }
+
+    /// The job as a job file.
+    pub fn to_toml(&self) -> String {
+        let mut spec = self.clone();
+        // TOML does not round integers.
+        spec.seed_text = None;
+        let phases = spec.thread.iter_mut().flat_map(|thread| &mut thread.phase);
+        phases.for_each(|phase| phase.seed_text = None);
+        toml::to_string(&spec).unwrap_or_default()
+    }
+
+    /// Reads a job file, with tables or without.
+    ///
+    /// # Errors
+    /// Those of [`ProgramSpec::from_toml`] and [`ProgramSpec::from_flags`].
+    pub fn read(text: &str) -> Result<ProgramSpec, Error> {
+        match job_file::has_tables(text) {
+            true => ProgramSpec::from_toml(text),
+            false => ProgramSpec::from_flags(&JobSpec::from_toml(text)?),
+        }
+    }
+
+    /// Reads a job file with tables.
     ///
     /// # Errors
     /// As for [`crate::JobSpec::from_toml`].

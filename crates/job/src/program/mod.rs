@@ -14,7 +14,6 @@ mod error;
 mod keys;
 mod mapped_parts;
 mod names;
-mod of_one_file;
 mod of_thrash;
 mod phase_keys;
 mod placed;

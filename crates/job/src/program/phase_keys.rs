@@ -13,6 +13,7 @@ use crate::Error;
 use crate::bounds::MAX_THINK_NS;
 use crate::limits::within;
 use crate::parts::{Pattern, Phase};
+use crate::phase_spec::PhaseSpec;
 use crate::phases::Extent;
 use crate::size::shorten;
 use crate::workload::Workload;
@@ -149,13 +150,9 @@ impl ThreadPhaseSpec {
         let accesses = match &self.pages {
             None => {
                 let pages = of.mapping.pages;
-                // All segments once, where nothing else is said.
-                let is_elf = self.workload.as_deref() == Some(Workload::Elf.to_string().as_str());
-                let accesses = self.accesses.or(is_elf.then_some(pages.0));
-                let all = ThreadPhaseSpec { accesses, ..self.clone() };
                 let extent = (pages, pages.bytes(program.page_size()));
                 let remedy = "a pattern such as random or stride:1021, or a list of 'pages'";
-                all.generated(program.seed, extent, remedy, TOUCHES)?
+                self.generated(program.seed, extent, remedy, TOUCHES)?
             }
             Some(list) => self.listed(list, of, program.seed)?,
         };
@@ -206,11 +203,8 @@ impl ThreadPhaseSpec {
         known: &str,
     ) -> Result<Phase, Error> {
         let missing = |key: &str, remedy| Error::MissingKey { key: key.to_string(), remedy };
-        if self.workload.is_none() {
+        if self.workload.is_none() && self.accesses_file.is_none() {
             return Err(missing("workload", remedy));
-        }
-        if self.accesses.is_none() {
-            return Err(missing("accesses", "how many, such as 1000"));
         }
         let valid = self.accesses().validate_one(seed, Extent { pages, bytes });
         valid.map_err(|error| match error {
@@ -247,7 +241,8 @@ impl ThreadPhaseSpec {
 
     /// Refuses what a list says itself.
     pub(super) fn check_list(&self, other: &'static str) -> Result<(), Error> {
-        if self.workload.is_none() && self.accesses.is_none() && self.seed.is_none() {
+        let accesses = ThreadPhaseSpec { bs: None, ..self.clone() }.accesses();
+        if accesses == PhaseSpec::default() {
             return Ok(());
         }
         let (key, remedy) = ("workload, accesses or seed", "the list alone says what is accessed");

@@ -83,8 +83,8 @@ impl ThreadPhaseSpec {
         think_ns: u64,
         program: &Job,
     ) -> Result<ProgramStep, Error> {
-        if self.write || self.pages.is_some() {
-            let (key, other) = ("write or pages", "an open file");
+        if self.write || self.pages.is_some() || self.accesses_file.is_some() {
+            let (key, other) = ("write, pages or accesses_file", "an open file");
             let remedy = "they say what is done through a mapping";
             return Err(Error::KeyConflict { key, other, remedy });
         }
@@ -97,7 +97,10 @@ impl ThreadPhaseSpec {
         let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
         let offset_bytes = offset_bytes.unwrap_or(0);
         let rest = file_bytes - offset_bytes;
-        let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
+        // A part of whole pages ends with the file.
+        let most = rest.next_multiple_of(program.page_size());
+        let len_bytes = size("len", &self.len, 1, most).map_err(keyed)?;
+        let len_bytes = len_bytes.map_or(rest, |len_bytes| len_bytes.min(rest));
         let pages = PageCount(len_bytes.div_ceil(program.page_size()));
         let remedy =
             "read-random or read-sequential, a list of 'offsets', or advice with 'fadvise'";

@@ -14,10 +14,10 @@ use crate::size::SizeText;
 pub struct FileSpec {
     /// What other tables call it.
     pub name: String,
-    /// Its size, unless it is an existing file.
+    /// Its size. Of an existing file it may be left out, and has to be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeText>,
-    /// The path of an existing file, instead of a size.
+    /// The path of an existing file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Without blocks on disk.
@@ -180,6 +180,13 @@ pub struct ThreadPhaseSpec {
     /// Number of accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
+    /// Number of accesses as a fraction of the mapping's pages, or of the bytes that are read; 0.01
+    /// if neither is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// Path of a list of page indexes of the mapping, one a line, instead of a pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accesses_file: Option<String>,
     /// Pages of a mapping, in order of access, instead of a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Arc<Vec<u64>>>,
@@ -189,9 +196,15 @@ pub struct ThreadPhaseSpec {
     /// Seed of random patterns; the job's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// `seed` in decimal digits, for readers of JSON that round large numbers; takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed_text: Option<String>,
     /// Size of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,
+    /// Text of `accesses_file`, which the caller reads.
+    #[serde(skip)]
+    pub accesses_text: Option<String>,
     /// Phases of other threads that it waits for before it begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<AfterSpec>,
@@ -208,14 +221,25 @@ pub struct AfterSpec {
 }
 
 impl ThreadPhaseSpec {
-    /// Its accesses, as a phase of a job of one file says them.
+    /// Its accesses, without the mapping or open file that they are of.
     pub(super) fn accesses(&self) -> PhaseSpec {
         PhaseSpec {
             workload: self.workload.clone(),
             accesses: self.accesses,
+            fraction: self.fraction,
+            accesses_file: self.accesses_file.clone(),
             seed: self.seed,
+            seed_text: self.seed_text.clone(),
             bs: self.bs.clone(),
-            ..PhaseSpec::default()
+            accesses_text: self.accesses_text.clone(),
         }
+    }
+
+    /// Whether it accesses pages or bytes, as opposed to a call or a pause.
+    pub fn has_accesses(&self) -> bool {
+        self.workload.is_some()
+            || self.accesses_file.is_some()
+            || self.pages.is_some()
+            || self.offsets.is_some()
     }
 }

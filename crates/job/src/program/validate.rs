@@ -15,6 +15,7 @@ use crate::bounds::{
 };
 use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
 use crate::parts::{EngineKind, File, Machine, Mapping};
+use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
 
@@ -26,6 +27,10 @@ impl ProgramSpec {
     /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
     /// not go with the others, and the remedy.
     pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
+        self.checked(host_release).map_err(|error| self.origins.name_flags(error))
+    }
+
+    fn checked(&self, host_release: Option<&str>) -> Result<Job, Error> {
         let (rules, machine, seed) = self.of_machine(host_release)?;
         let page_size = machine.arch.page_size;
         let counted = self.counted()?;
@@ -40,14 +45,7 @@ impl ProgramSpec {
         let cold = self.cold.unwrap_or(false);
         let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
         let mut program = Job {
-            spec: ProgramSpec {
-                kernel: Some(rules.kernel.name().to_string()),
-                with: Some(rules.series.to_string()),
-                read_ahead_kb: Some(machine.read_ahead.bytes(page_size) / 1024),
-                fault_around: Some(SizeText::of(machine.fault_around.bytes(page_size))),
-                ..self.clone()
-            },
-            of_flags: None,
+            spec: self.clone(),
             engine,
             image: self.shared().valid_image(engine).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
@@ -80,9 +78,14 @@ impl ProgramSpec {
         if has_blocks && program.steps().any(ProgramStep::splits_folios) {
             return Err(ProgramError::AdvisedBlocks.into());
         }
-        let parts = program.steps().count() + program.files.len() + program.mappings.len();
+        // Of a single mapping the record has the phases only.
+        let parts = match program.is_single_mapping() {
+            true => program.steps().count(),
+            false => program.steps().count() + program.files.len() + program.mappings.len(),
+        };
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
         within("runs", program.runs, 1, most_runs).map_err(keyed)?;
+        program.resolve_spec();
         Ok(program)
     }
 
@@ -95,18 +98,46 @@ impl ProgramSpec {
         let arch = spec.valid_arch().map_err(keyed)?;
         let rules = spec.valid_rules(host_release).map_err(keyed)?;
         let machine = spec.valid_machine(arch, &rules).map_err(keyed)?;
-        let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
+        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = within("seed", seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
         Ok((rules, machine, seed.map_err(keyed)?))
     }
 }
 
 impl Job {
+    /// Writes into its spec what was resolved of kernel, machine, seed, files and accesses.
+    fn resolve_spec(&mut self) {
+        let (page_size, machine, spec) = (self.page_size(), &self.machine, &mut self.spec);
+        spec.kernel = Some(self.rules.kernel.name().to_string());
+        spec.with = Some(self.rules.series.to_string());
+        (spec.seed, spec.seed_text) = (Some(self.seed), Some(self.seed.to_string()));
+        spec.read_ahead_kb = Some(machine.read_ahead.bytes(page_size) / 1024);
+        spec.fault_around = Some(SizeText::of(machine.fault_around.bytes(page_size)));
+        spec.arch = Some(machine.arch.family.name().to_string());
+        spec.page_size = Some(SizeText::of(page_size));
+        spec.fs = Some(machine.fs.to_string());
+        for (table, named) in self.tables.files.iter().zip(&self.files) {
+            let file = &mut spec.file[*table];
+            file.size = Some(SizeText::of(named.file.size_bytes));
+            file.sparse = named.file.sparse;
+        }
+        for (table, thread) in self.tables.threads.iter().zip(&self.threads) {
+            for (phase, step) in spec.thread[*table].phase.iter_mut().zip(&thread.steps) {
+                if let Some(accesses) = step.phase().filter(|_| phase.workload.is_some()) {
+                    (phase.accesses, phase.fraction) = (Some(accesses.accesses), None);
+                    let own = accesses.has_own_seed.then_some(accesses.seed);
+                    (phase.seed, phase.seed_text) = (own, own.map(|seed| seed.to_string()));
+                }
+            }
+        }
+    }
+
     /// Whether all mappings fit the address space, and what is held beside files the memory.
     fn check_sizes(&self) -> Result<(), Error> {
         let mut bytes = 0u64;
         for of in &self.mappings {
             bytes = bytes.saturating_add((of.mapping.shift + of.span()).bytes(self.page_size()));
-            if bytes > MAX_ADDRESS {
+            if bytes > MAX_ADDRESS && !self.is_single_mapping() {
                 return Err(ProgramError::TooMuchMapped { name: shorten(&of.name) }.into());
             }
         }
@@ -144,21 +175,25 @@ impl FileSpec {
             other: "'path'",
             remedy: "the file that exists says that itself; leave it out",
         };
-        if size_bytes.is_some() {
-            return Err(conflict("size"));
-        }
-        if self.sparse {
+        let found = self.found.as_ref();
+        let size_bytes = match (found.map(|found| found.size_bytes), size_bytes) {
+            (Some(found), Some(given)) if found != given => {
+                let (given, found) = (format_size(given), format_size(found));
+                return Err(Error::OtherSize { path: shorten(path), given, found });
+            }
+            (Some(size_bytes), _) | (None, Some(size_bytes)) => size_bytes,
+            (None, None) => return Err(Error::FileNotRead { path: shorten(path) }),
+        };
+        if self.sparse && found.is_some_and(|found| !found.sparse) {
             return Err(conflict("sparse"));
         }
-        let found =
-            self.found.as_ref().ok_or_else(|| Error::FileNotRead { path: shorten(path) })?;
-        let size_bytes = found.size_bytes;
         if !(1..=MAX_BYTES).contains(&size_bytes) {
             let value = format!("the size of '{}'", shorten(path));
             return Err(out_of_range(value, "1 byte", format_size(MAX_BYTES)));
         }
         let path = Some(path.to_string());
-        Ok(File { size_bytes, path, sparse: found.sparse, cold })
+        let sparse = found.map_or(self.sparse, |found| found.sparse);
+        Ok(File { size_bytes, path, sparse, cold })
     }
 }
 
@@ -185,6 +220,16 @@ impl MappingSpec {
         let offset = pages("offset", &self.offset, 0, arch.page_size)?.unwrap_or(0);
         let rest = file_pages.saturating_sub(PageCount(offset)).0;
         let len = pages("len", &self.len, 1, arch.page_size)?.unwrap_or(rest);
+        let ends_with_file = ["map_offset", "map_len"].map(|key| tables.origins.is_flag(key));
+        if ends_with_file.contains(&true) && (len == 0 || offset + len > file_pages.0) {
+            let bytes = |pages: u64| format_size(pages.saturating_mul(arch.page_size));
+            let size = program.files[program.opens[open].file].file.size_bytes;
+            return Err(Error::BeyondFile {
+                offset: bytes(offset),
+                len: bytes(len),
+                size: format_size(size),
+            });
+        }
         if len == 0 {
             return Err(ProgramError::NothingLeft {
                 offset_pages: offset,

@@ -6,7 +6,6 @@ mod counters;
 mod ran;
 mod run;
 mod summary;
-mod written;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,8 +15,8 @@ pub use self::counters::{Counters, PerCounter};
 pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
-pub use self::written::{RunsOnMut, Written};
 use crate::job::Job;
+use crate::program::ProgramSpec;
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;
@@ -28,7 +27,7 @@ pub struct Record {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The job as it was written.
-    pub job: Written,
+    pub job: ProgramSpec,
     /// What ran it: `model` or `kernel`.
     pub engine: String,
     /// Where it ran.
@@ -54,7 +53,7 @@ impl Record {
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
             schema: SCHEMA,
-            job: Written::from(job),
+            job: job.spec.clone(),
             engine: engine.to_string(),
             environment,
             summary: Summary::of(&runs),
@@ -86,7 +85,7 @@ mod tests {
         let record = Record::new(&job, "model", Map::new(), vec![run(10), run(13)]);
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!(json["schema"], 1);
-        assert_eq!(json["job"]["workload"], "first");
+        assert_eq!(json["job"]["thread"][0]["phase"][0]["workload"], "first");
         assert_eq!(json["runs"][0]["counters"]["data_pages_read"], 10);
         assert_eq!(json["runs"][0]["counters"]["evicted_pages"], Value::Null);
         assert_eq!(

@@ -56,14 +56,14 @@ pub struct Run {
 impl Run {
     /// This run of `job`, as an engine tells it, as a record has it.
     pub fn as_recorded(self, job: &Job) -> Run {
-        if job.of_flags.is_some() {
-            return self.of_one_file(job);
+        if job.is_single_mapping() {
+            return self.of_single_mapping(job);
         }
         if job.is_counted() { self.by_table(job) } else { self }
     }
 
-    /// The run of a job of one file: what there is one of is the run itself.
-    fn of_one_file(self, job: &Job) -> Run {
+    /// The run of a job with a single mapping: what there is one of is the run itself.
+    fn of_single_mapping(self, job: &Job) -> Run {
         let mmap_miss = self.phases.last().and_then(|phase| phase.counters.mmap_miss);
         let phases = job.accesses().zip(self.phases);
         let phases = phases.map(|(accesses, phase)| PhaseRun {

@@ -2,7 +2,7 @@
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Job, Madvise, ProgramSpec, ProgramStep, ProgramThread, Rounds};
-use filemap_job::{EngineKind, JobSpec, Ran, Run};
+use filemap_job::{EngineKind, Pattern, Ran, Run};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -21,9 +21,8 @@ const UNAVAILABLE: &str = "unavailable";
 const DISTURBED: &str = "disturbed";
 const LOST_EVENTS: &str = "lost_events";
 
-/// The keys of the job in a message: the program, and the flags that said it, if any did.
+/// The key of the job in a message.
 const PROGRAM: &str = "program";
-const FLAGS: &str = "flags";
 
 /// The keys of a message beside the job: the series that are switched on and off before it runs,
 /// the readahead of the disk, how long the active list has to be, and how the kernel's decisions
@@ -80,24 +79,33 @@ pub(super) fn program_ns(program: &Job) -> u64 {
     }
 }
 
-/// What errors call it: its flags, as far as they have words.
+/// What errors call it: its workload or its files, and its seed.
 pub(super) fn words(program: &Job) -> String {
-    if let Some(flags) = &program.of_flags {
-        return words_of((**flags).clone());
-    }
     let names = program.spec.file.iter().map(|file| file.name.as_str());
-    format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), program.seed)
+    let heading = program.spec.heading().filter(|_| program.is_single_mapping());
+    let does = heading.unwrap_or_else(|| format!("files {}", names.collect::<Vec<_>>().join(", ")));
+    format!("{does}, --seed {}", program.seed)
 }
 
-/// What the guest is sent: the program with the lists that it names, without the machine around it,
-/// and the flags that said it.
+/// What the guest is sent: the job with the lists that it names, without the machine around it.
 pub(super) fn job(program: &Job) -> Value {
     let mut spec = program.spec.clone();
     (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
     // The kernel has the series that it was built with.
     spec.with = None;
     (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
-    json!({ PROGRAM: spec, FLAGS: program.of_flags })
+    // The guest has none of the files that list accesses.
+    for (table, own) in program.tables.threads.iter().zip(&program.threads) {
+        let thread = &mut spec.thread[*table];
+        for (phase, step) in thread.phase.iter_mut().zip(&own.steps) {
+            if let (Some(_), Some(Pattern::Listed(list))) =
+                (phase.accesses_file.take(), step.phase().map(|accesses| &accesses.pattern))
+            {
+                phase.pages = Some(list.pages.clone());
+            }
+        }
+    }
+    json!({ PROGRAM: spec })
 }
 
 /// The program in what was sent, for the kernel `release`.
@@ -106,9 +114,7 @@ pub(super) fn job(program: &Job) -> Value {
 /// In one line, what is wrong with it.
 pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
     let spec: ProgramSpec = from_json(&sent[PROGRAM])?;
-    let mut program = spec.validate(Some(release)).map_err(|error| error.to_string())?;
-    program.of_flags = from_json(&sent[FLAGS])?;
-    Ok(program)
+    spec.validate(Some(release)).map_err(|error| error.to_string())
 }
 
 /// How many bytes may leave the cache between the times that a page of `program` is paged out and
@@ -195,18 +201,6 @@ impl Message {
         let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
         Ok(Message { job, named, on, read_ahead_kb, active_list_bytes, observed })
     }
-}
-
-/// What errors call a job that flags say.
-fn words_of(mut spec: JobSpec) -> String {
-    (spec.on, spec.image, spec.modules, spec.kernel) = (None, None, None, None);
-    (spec.with, spec.runs, spec.arch, spec.page_size) = (None, None, None, None);
-    let phases = match spec.phase.len() {
-        0 => None,
-        1 => Some("and a phase".to_owned()),
-        phases => Some(format!("and {phases} phases")),
-    };
-    spec.flags().into_iter().chain(phases).collect::<Vec<_>>().join(" ")
 }
 
 fn from_json<T: DeserializeOwned>(sent: &Value) -> Result<T, String> {

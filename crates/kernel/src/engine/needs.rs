@@ -99,7 +99,7 @@ impl From<&Job> for JobNeeds {
             _ => 0,
         });
         let files = program.files.iter().enumerate().map(|(number, named)| NeededFile {
-            name: program.of_flags.is_none().then(|| named.name.clone()),
+            name: (!program.is_single_mapping()).then(|| named.name.clone()),
             file: named.file.clone(),
             contents: FileContents::for_job_file(program, number),
             called: called(program, number),

@@ -287,7 +287,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
     /// Words an error in terms of the job file, if the job has one.
     pub(super) fn describe_error(&self, StepError { error, thread, step }: StepError) -> Error {
         let machine = &self.job.machine;
-        let has_file = self.job.of_flags.is_none();
+        let has_file = !self.job.is_single_mapping();
         let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
         match (error, limit) {
             (Error::OutOfMemory { index }, Some((limit, key))) => {

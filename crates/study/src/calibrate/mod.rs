@@ -128,8 +128,9 @@ fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
     })
 }
 
-/// Validates `spec` for this machine.
-fn resolved(mut spec: JobSpec) -> Result<Job, Error> {
+/// Validates the job of `flags` for this machine.
+fn resolved(flags: JobSpec) -> Result<Job, Error> {
+    let mut spec = ProgramSpec::from_flags(&flags)?;
     spec.on = Some(EngineKind::Kernel.to_string());
     host::resolve(&mut spec)?;
     Ok(spec.validate(input::host_release().as_deref())?)

@@ -1,9 +1,7 @@
 //! The engines and the variants that are asked for.
 
-use filemap_job::{JobSpec, ProgramSpec, Written};
-
 use crate::error::Error;
-use crate::given::{Given, workload_of};
+use crate::job_input::JobInput;
 use crate::variants::{self, Variant};
 
 /// What is asked of jobs that are compared.
@@ -34,40 +32,21 @@ pub fn engines(text: &str) -> Result<String, Error> {
     }
 }
 
-/// The variants of a job that was `given`.
+/// The variants of the job `input`.
 ///
 /// # Errors
 /// What is no variant of it.
-pub fn variants(given: &Given, asked: &Asked) -> Result<Vec<Variant>, Error> {
-    let variants = in_words(&given.written.flags(), &asked.variants)?;
-    match &given.written {
-        Written::Flags(_) => variants::check_one_file(&variants)?,
-        // What flags say, variants can say otherwise.
-        Written::Tables(_) if given.is_thrash => {}
-        Written::Tables(_) => variants.iter().try_for_each(check_of_tables)?,
+pub fn variants(input: &JobInput, asked: &Asked) -> Result<Vec<Variant>, Error> {
+    let variants = in_words(input.spec.with.as_deref(), &asked.variants)?;
+    if !input.has_tables() && input.spec.is_single_mapping() {
+        variants::check_one_file(&variants)?;
     }
     Ok(variants)
 }
 
-/// Refuses a variant that sets what belongs to a table of a job file.
-fn check_of_tables(variant: &Variant) -> Result<(), Error> {
-    let Some(flag) = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default())) else {
-        return Ok(());
-    };
-    let key = flag.trim_start_matches("--").replace('-', "_");
-    Err(variant.error(Error::Usage(match workload_of(&flag) {
-        Some(name) => {
-            format!("{key} is for the flags of --workload {name}; change the job file instead")
-        }
-        None => format!(
-            "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
-        ),
-    })))
-}
-
 /// The variants that are asked for; the job's own series where none are.
-fn in_words(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
-    match (&spec.with, given.is_empty()) {
+fn in_words(with: Option<&str>, given: &[String]) -> Result<Vec<Variant>, Error> {
+    match (with, given.is_empty()) {
         (Some(_), false) => Err(Error::Usage(
             "--with does not go with --variants; join the series to each variant with +"
                 .to_string(),

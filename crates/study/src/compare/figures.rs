@@ -31,7 +31,7 @@ impl Variants<'_> {
         let variant = |(cell, record): (&super::Cell, &filemap_job::Record)| Variant {
             name: cell.variant.clone(),
             group: cell.engine.clone(),
-            about: setup::kernel(record, record.job.flags().with.as_deref()),
+            about: setup::kernel(record, record.job.with.as_deref()),
         };
         let variants = self.cells.iter().zip(&self.records).map(variant).collect();
         ComparedTable { variants, figures }

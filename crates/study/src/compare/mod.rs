@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use filemap_job::record::SCHEMA;
-use filemap_job::{Job, Record, Run, Summary, Written};
+use filemap_job::{Job, ProgramSpec, Record, Run, Summary};
 use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ struct Cell {
     /// The name of its environment, where there are several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     environment: Option<String>,
-    job: Written,
+    job: ProgramSpec,
     /// Counters over all runs.
     figures: Summary,
     /// Figures over all runs; those of records without them are counted again.

@@ -1,12 +1,9 @@
 //! One job in all its variants.
 
-mod command;
-
 use std::time::Duration;
 
 use filemap_core::rules::Kernel;
-use filemap_job::record::RunsOnMut;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran as JobRan, Record, Written};
+use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran as JobRan, Record, shell_word};
 use filemap_model::Profile;
 
 use super::asked::{self, Asked};
@@ -17,9 +14,9 @@ use super::unseen::{named, unseen};
 use super::{Comparison, JobFile, OfJob, RanVariant};
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::given::{self, Given};
 use crate::host::{self, Found};
 use crate::input;
+use crate::job_input::JobInput;
 use crate::kernel_match;
 use crate::machine_profile;
 use crate::seeds::{self, with_seeds};
@@ -35,24 +32,23 @@ pub struct Plan {
     profiles: Vec<Profile>,
     /// The command that compares the same again.
     pub command: String,
-    /// The job as it was given.
-    given: Given,
+    input: JobInput,
     warnings: Vec<String>,
 }
 
 impl Plan {
-    /// The job that was `given` in `variants`.
+    /// The job `input` in `variants`.
     ///
     /// # Errors
     /// What is wrong with one of them, and where there is one only.
-    pub fn of(given: Given, variants: &[Variant], asked: &Asked) -> Result<Self, Error> {
-        let mut written = given.written.clone();
-        let images = images(&mut written, &asked.images, &asked.modules)?;
-        let on = written.runs_on_mut().engine;
-        *on = on.as_deref().map(asked::engines).transpose()?;
-        let found = given.resolve(&mut written)?;
-        let profile = given::profile(&mut written)?;
-        let planned = planned_variants(&given, &written, variants, &images, &found)?;
+    pub fn of(input: JobInput, variants: &[Variant], asked: &Asked) -> Result<Self, Error> {
+        let mut spec = input.spec.clone();
+        let images = images(&mut spec, &asked.images, &asked.modules)?;
+        spec.on = spec.on.as_deref().map(asked::engines).transpose()?;
+        let on = spec.on.clone();
+        let found = input.resolve(&mut spec)?;
+        let profile = machine_profile::resolve(&mut spec)?;
+        let planned = planned_variants(&input, &spec, variants, &images, &found)?;
         if planned.len() < 2 {
             let remedy = match planned.first().map(|of| of.job.engine) {
                 Some(EngineKind::Kernel) => "another --image, or --on model,kernel",
@@ -61,8 +57,8 @@ impl Plan {
             return Err(Error::Usage(format!("there is one variant only; give {remedy}")));
         }
         check(&planned, asked.apply)?;
-        let command = command::of(&given, &written, variants, &images);
-        let machine = written.flags().machine.clone();
+        let command = command(&input, on, &planned[0].job, variants, &images);
+        let machine = spec.machine.clone();
         let of_planned = |planned: &PlannedVariant| match planned.job.machine.profile.as_deref() {
             name if name == machine.as_deref() => Ok(planned.found.on_device(profile)),
             name => Ok(planned.found.on_device(machine_profile::named(name)?)),
@@ -74,22 +70,22 @@ impl Plan {
             jobs,
             profiles,
             command: with_seeds(command, asked.seeds),
-            given,
+            input,
             warnings: found.warnings,
         })
     }
 
-    /// The job file that a letter shows: one that flags cannot say.
+    /// The job file that a letter shows: one that flags cannot express.
     pub fn job_file(&self) -> Option<JobFile> {
-        let given = &self.given;
-        let path = given.name();
-        match &given.written {
-            Written::Tables(_) if given.of_recording.is_some() => {
-                Some(JobFile { path, text: Err("it is a recording".to_string()) })
-            }
-            Written::Tables(_) if given.is_thrash => Some(JobFile { path, text: Ok(given.text()) }),
-            Written::Flags(spec) if spec.phase.is_empty() => None,
-            _ => given.path.as_deref().map(JobFile::at),
+        let input = &self.input;
+        if input.approximations().is_some() {
+            let text = Err("it is a recording".to_string());
+            return Some(JobFile { path: input.name(), text });
+        }
+        match &input.path {
+            Some(path) => Some(JobFile::at(path)),
+            None if input.spec.is_single_mapping() => None,
+            None => Some(JobFile { path: input.name(), text: Ok(input.text()) }),
         }
     }
 
@@ -102,10 +98,10 @@ impl Plan {
         took: Duration,
         trees: &mut Trees,
     ) -> Result<(Vec<RanVariant>, Vec<String>), Error> {
-        let Plan { names, jobs, profiles, given, mut warnings, .. } = self;
+        let Plan { names, jobs, profiles, input, mut warnings, .. } = self;
         let ran = names.into_iter().zip(jobs).zip(ran).map(|((variant, job), ran)| {
             let mut record = Record::of(&job, ran);
-            given.leave_lists(&mut record);
+            input.leave_lists(&mut record);
             RanVariant { variant, job, record }
         });
         let mut ran: Vec<RanVariant> = ran.collect();
@@ -125,7 +121,7 @@ impl Plan {
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
         warnings.extend(the_same(&ran));
-        warnings.extend(kernel_match::warnings(given.kernel().as_deref(), &judged)?);
+        warnings.extend(kernel_match::warnings(input.spec.kernel.as_deref(), &judged)?);
         warnings.extend(unseen(&ran, &profiles)?);
         if asked.seeds.is_none() {
             let cells = ran.iter().zip(&profiles).map(|(ran, profile)| seeds::RanJob {
@@ -163,8 +159,11 @@ pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
 
 /// Which variants are the same job as one before them, however they are written.
 fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
-    ran.iter().enumerate().filter_map(|(at, own)| {
-        let same = ran[..at].iter().find(|before| before.job.is_same(&own.job))?;
+    // Whatever their settings are written like.
+    let resolved = |ran: &RanVariant| Job { spec: ProgramSpec::default(), ..ran.job.clone() };
+    let jobs: Vec<Job> = ran.iter().map(resolved).collect();
+    ran.iter().enumerate().filter_map(move |(at, own)| {
+        let same = &ran[jobs[..at].iter().position(|before| *before == jobs[at])?];
         Some(format!("{} is the same job as {}: what differs is noise", own.variant, same.variant))
     })
 }
@@ -185,7 +184,7 @@ pub fn run(
     let begun = seeds::spent();
     let ran = engine::run_lists(engines, lists, asked.seeds.unwrap_or(1), asked.apply);
     let ran = ran.map_err(|error| match plans.as_slice() {
-        [(None, plan)] => plan.given.in_file(error),
+        [(None, plan)] => plan.input.in_file(error),
         _ => error,
     })?;
     let took = (seeds::spent() - begun) / plans.len() as u32;
@@ -197,21 +196,49 @@ pub fn run(
     Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))
 }
 
-/// The kernels that are booted: those of the flags, or the one that `written` names, which then has
-/// the first: it says what runs where no engine is named.
+/// The kernels that are booted: those of the flags, or the one that `spec` names, which then has
+/// the first, as it decides where the job runs if no engine is named.
 fn images(
-    written: &mut Written,
+    spec: &mut ProgramSpec,
     images: &[String],
     modules: &[String],
 ) -> Result<Vec<Booted>, Error> {
-    let RunsOnMut { image, modules: own_modules, .. } = written.runs_on_mut();
     let or_own = |given: &[String], own: &mut Option<String>| match given {
         [] => own.take().into_iter().collect(),
         given => given.to_vec(),
     };
+    let (image, own_modules) = (&mut spec.image, &mut spec.modules);
     let images = Booted::pair(or_own(images, image), &or_own(modules, own_modules))?;
-    *image = images.first().map(|image| image.path.clone());
+    spec.image = images.first().map(|image| image.path.clone());
     Ok(images)
+}
+
+/// The command that compares the job again, which runs `on` these engines; `first` is its first
+/// variant.
+fn command(
+    input: &JobInput,
+    on: Option<String>,
+    first: &Job,
+    variants: &[Variant],
+    images: &[Booted],
+) -> String {
+    let mut flags =
+        JobSpec { on: None, with: None, image: None, modules: None, ..input.flags.clone() };
+    let has_kernel = variants.iter().any(|variant| variant.sets("kernel"));
+    if input.path.is_none() && first.engine == EngineKind::Model && !has_kernel {
+        flags.kernel.get_or_insert(first.rules.kernel.name().to_string());
+    }
+    let mut words = vec![input.command_of("compare", &flags)];
+    words.extend(on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}")));
+    let names: Vec<String> = variants.iter().map(Variant::name).collect();
+    words.push(format!("--variants {}", shell_word(&names.join(","))));
+    let has_modules = images.iter().any(|image| image.modules.is_some());
+    for image in images {
+        words.push(format!("--image {}", shell_word(&image.path)));
+        let modules = image.modules.as_deref().or(has_modules.then_some(booted::NONE));
+        words.extend(modules.map(|path| format!("--modules {}", shell_word(path))));
+    }
+    words.join(" ")
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
@@ -252,24 +279,24 @@ struct PlannedVariant {
 }
 
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
-/// `written` itself. A kernel that is booted contains the series that it was built with. Beside the
+/// `spec`, the job without variants. A kernel that is booted contains the series that it was built with. Beside the
 /// model, whose series are then meant, an image has the settings of the variants only.
 fn planned_variants(
-    given: &Given,
-    written: &Written,
+    input: &JobInput,
+    spec: &ProgramSpec,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
 ) -> Result<Vec<PlannedVariant>, Error> {
     let names = booted::names(images)?;
-    let engines = written.flags().on.clone().unwrap_or(EngineKind::Model.name().to_string());
+    let engines = spec.on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
     // The only variant is what --with names.
-    let is_of_with = written.flags().with.is_some();
+    let is_of_with = spec.with.is_some();
     let mut cells = Vec::new();
     let mut add = |name: String, engine: &str, variant: &Variant, image| {
-        let cell = cell(given, written, engine, variant, image);
+        let cell = cell(input, spec, engine, variant, image);
         let (job, own) =
             cell.map_err(|error| if is_of_with { error } else { variant.error(error) })?;
         cells.push(PlannedVariant { variant: name, job, found: own.or(found) });
@@ -295,17 +322,18 @@ fn planned_variants(
 
 /// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
 fn cell(
-    given: &Given,
-    written: &Written,
+    input: &JobInput,
+    spec: &ProgramSpec,
     engine: &str,
     variant: &Variant,
     image: Option<&Booted>,
 ) -> Result<(Job, Found), Error> {
-    let mut written = in_variant(given, written, variant)?;
-    let on = written.runs_on_mut();
-    *on.engine = Some(engine.to_string());
-    *on.image = image.map(|image| image.path.clone());
-    *on.modules = image.and_then(|image| image.modules.clone());
+    let mut own = input.in_variant(variant)?.or_shared(spec);
+    (own.on, own.image, own.modules) = (spec.on.clone(), spec.image.clone(), None);
+    let found = input.resolve(&mut own)?;
+    own.on = Some(engine.to_string());
+    own.image = image.map(|image| image.path.clone());
+    own.modules = image.and_then(|image| image.modules.clone());
     let of_kernel = match image {
         Some(image) => {
             let nearest = Kernel::nearest(&host::image_release(&image.path)?);
@@ -314,30 +342,7 @@ fn cell(
         None => (engine == EngineKind::Kernel.name()).then(|| "host".to_string()),
     };
     if !variant.sets("kernel") {
-        *on.kernel = of_kernel.or(on.kernel.take());
+        own.kernel = of_kernel.or(own.kernel.take());
     }
-    let found = match &mut written {
-        // A file has its size, whatever a variant says.
-        Written::Flags(spec) if variant.has_settings() => host::resolve(spec)?,
-        _ => Found::default(),
-    };
-    Ok((given.validate(&written)?, found))
-}
-
-/// `written`, which came of what was `given`, in `variant`.
-fn in_variant(given: &Given, written: &Written, variant: &Variant) -> Result<Written, Error> {
-    let spec = match written {
-        Written::Flags(spec) => return Ok(Written::Flags(Box::new(variant.applied(spec)))),
-        Written::Tables(spec) => spec,
-    };
-    let mut spec = if given.is_thrash {
-        // What was found for the flags holds where no variant says otherwise.
-        variant.applied(&spec.shared().overlay(given.flags.clone())).thrash()?
-    } else {
-        ProgramSpec::clone(spec).overlay_advised(&variant.applied(&JobSpec::default()))?
-    };
-    for (name, advice) in variant.advice_at() {
-        spec.advise(Some(name), &advice)?;
-    }
-    Ok(Written::Tables(Box::new(spec)))
+    Ok((input.validate(&own)?, found))
 }

@@ -1,6 +1,7 @@
 //! What is called a regression.
 
-use filemap_job::{EngineKind, JobSpec, Record};
+use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec, ThreadSpec};
+use filemap_job::{EngineKind, ProgramSpec, Record};
 use filemap_report::Better;
 use filemap_report::units::change;
 use schemars::JsonSchema;
@@ -47,10 +48,7 @@ pub(super) fn all(records: &[&Record]) -> Vec<Vec<Regression>> {
 /// The regressions of `own` against `first`.
 fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     // Threads that run for a time read more where they do more in it.
-    if own.engine != first.engine
-        || work(&own.job.flags()) != work(&first.job.flags())
-        || runs_for_a_time(own)
-    {
+    if own.engine != first.engine || work(&own.job) != work(&first.job) || runs_for_a_time(own) {
         return Vec::new();
     }
     let is_measured = own.engine == EngineKind::Kernel.name();
@@ -72,23 +70,32 @@ fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
 
 /// Whether it makes rounds for a time, not so many.
 fn runs_for_a_time(record: &Record) -> bool {
-    record.job.flags().duration.is_some()
+    record.job.thread.iter().any(|thread| thread.lasts.is_some())
 }
 
-/// What a job does, without how it is served.
-fn work(job: &JobSpec) -> JobSpec {
-    JobSpec {
-        workload: job.workload.clone(),
-        accesses: job.accesses,
-        accesses_file: job.accesses_file.clone(),
+/// The files, parts and accesses of a job, without what serves them.
+fn work(job: &ProgramSpec) -> ProgramSpec {
+    let file = |file: &FileSpec| FileSpec {
+        size: file.size.clone(),
+        path: file.path.clone(),
+        ..FileSpec::default()
+    };
+    let mapping = |mapping: &MappingSpec| MappingSpec {
+        offset: mapping.offset.clone(),
+        len: mapping.len.clone(),
+        ..MappingSpec::default()
+    };
+    let accesses = job.thread.iter().map(|thread| {
+        let phases = thread.phase.iter().filter(|phase| phase.has_accesses());
+        let phase = phases.map(|phase| ThreadPhaseSpec { write: false, ..phase.clone() });
+        ThreadSpec { phase: phase.collect(), ..ThreadSpec::default() }
+    });
+    ProgramSpec {
         seed: job.seed,
-        bs: job.bs.clone(),
-        file_size: job.file_size.clone(),
-        file: job.file.clone(),
-        map_offset: job.map_offset.clone(),
-        map_len: job.map_len.clone(),
-        phase: job.phase.clone(),
-        ..JobSpec::default()
+        file: job.file.iter().map(file).collect(),
+        mapping: job.mapping.iter().map(mapping).collect(),
+        thread: accesses.collect(),
+        ..ProgramSpec::default()
     }
 }
 
@@ -96,7 +103,8 @@ fn work(job: &JobSpec) -> JobSpec {
 /// major faults`.
 pub(super) fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<String> {
     let texts: Vec<String> = regressions.iter().map(Regression::text).collect();
-    let split = own.job.flags().split.filter(|_| !variant.contains("split="));
+    let split = own.job.mapping.iter().find_map(|mapping| mapping.split);
+    let split = split.filter(|_| !variant.contains("split="));
     let split = split.map_or(String::new(), |pages| format!(", split {pages}"));
     (!texts.is_empty()).then(|| format!("{variant}{split}: {}", texts.join(", ")))
 }
@@ -116,7 +124,7 @@ impl Regression {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{Counters, Run};
+    use filemap_job::{Counters, JobSpec, Run};
     use serde_json::Map;
 
     use super::*;

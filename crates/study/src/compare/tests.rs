@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::parts::times;
 use super::*;
 use crate::engine::mock::Mock;
-use crate::given::Given;
+use crate::job_input::{JobInput, JobSource};
 
 fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> RanVariant {
     let spec = JobSpec {
@@ -177,12 +177,11 @@ fn each_kernel_keeps_its_environment() {
 fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
     let flags = JobSpec::from_toml(&text).unwrap();
-    let written = Written::Flags(Box::new(flags.clone()));
-    let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
+    let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
     let asked = Asked { variants: vec![variants.to_string()], seeds, ..Asked::default() };
-    let variants = super::variants(&given, &asked)?;
+    let variants = super::variants(&input, &asked)?;
     let comparison =
-        run(vec![(None, Plan::of(given, &variants, &asked)?)], mock, &asked, String::new())?;
+        run(vec![(None, Plan::of(input, &variants, &asked)?)], mock, &asked, String::new())?;
     Ok(serde_json::from_str(&comparison.report(false).record_json).unwrap())
 }
 

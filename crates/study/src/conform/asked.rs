@@ -1,7 +1,7 @@
 //! What may be asked of a comparison, and of which kernel it is.
 
 use filemap_core::rules::Rules;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec};
+use filemap_job::{EngineKind, JobSpec, ProgramSpec};
 use filemap_kernel::journal::Journal;
 
 use super::bench::Bench;
@@ -29,7 +29,7 @@ impl Asked {
     /// # Errors
     /// What a comparison, once, leaves no choice of; a kernel that is none of the modelled ones,
     /// unless it is said by whose rules to go; an image that cannot be booted.
-    pub fn take(spec: &mut JobSpec) -> Result<Self, Error> {
+    pub fn take(spec: &mut ProgramSpec) -> Result<Self, Error> {
         check(spec)?;
         // A job file says how often it runs otherwise.
         spec.runs = None;
@@ -46,20 +46,19 @@ impl Asked {
     }
 
     /// A pattern `spec` on this kernel.
-    pub fn on_kernel(&self, spec: &JobSpec) -> JobSpec {
+    pub fn on_kernel(&self, spec: &ProgramSpec) -> ProgramSpec {
         let rules = self.rules.clone().unwrap_or("host".to_string());
-        let mut spec = JobSpec { with: self.with.clone(), kernel: Some(rules), ..spec.clone() };
+        let mut spec = ProgramSpec {
+            with: self.with.clone(),
+            kernel: Some(rules),
+            runs: None,
+            ..spec.clone()
+        };
         if let Some((path, modules)) = self.image.clone() {
             (spec.image, spec.modules) = (Some(path), modules);
             spec.on = Some(EngineKind::Kernel.to_string());
         }
         spec
-    }
-
-    /// A pattern with tables on this kernel.
-    pub fn tables_on_kernel(&self, tables: &ProgramSpec) -> ProgramSpec {
-        let tables = tables.clone().overlay(&self.on_kernel(&tables.shared()));
-        ProgramSpec { runs: None, ..tables }
     }
 
     /// What runs jobs on it.
@@ -103,35 +102,8 @@ impl Asked {
     }
 }
 
-/// `job` without the kernel that was booted for it.
-pub fn without_image(job: &Job) -> Job {
-    let mut job = job.clone();
-    if let Some(flags) = job.of_flags.as_mut().filter(|_| job.image.is_some()) {
-        (flags.image, flags.modules) = (None, None);
-        flags.on = Some(EngineKind::Model.to_string());
-    }
-    job
-}
-
-/// `spec` as a job file for any engine, kernel and series: commands are told those.
-pub(super) fn job_file(spec: &JobSpec) -> String {
-    let mut spec = JobSpec {
-        on: None,
-        kernel: None,
-        image: None,
-        modules: None,
-        with: None,
-        runs: None,
-        seed_text: None,
-        ..spec.clone()
-    };
-    // TOML does not round the number.
-    spec.phase.iter_mut().for_each(|phase| phase.seed_text = None);
-    spec.to_toml()
-}
-
-/// The same of a job with tables.
-pub fn tables_file(spec: &ProgramSpec) -> String {
+/// `spec` as a job file for any engine, kernel and series, which commands name.
+pub fn job_file(spec: &ProgramSpec) -> String {
     let spec = ProgramSpec {
         on: None,
         kernel: None,
@@ -141,12 +113,12 @@ pub fn tables_file(spec: &ProgramSpec) -> String {
         runs: None,
         ..spec.clone()
     };
-    toml::to_string(&spec).unwrap_or_default()
+    spec.to_toml()
 }
 
 /// Refuses what leaves no choice.
-fn check(spec: &JobSpec) -> Result<(), Error> {
-    seeds::check(spec)?;
+fn check(spec: &ProgramSpec) -> Result<(), Error> {
+    seeds::check(spec.seed)?;
     if spec.modules.is_some() && spec.image.is_none() {
         let message = "--modules is for a kernel to boot; give that with --image, or remove it";
         return Err(Error::Usage(message.to_string()));

@@ -1,6 +1,6 @@
 //! Jobs that were compared.
 
-use filemap_job::Written;
+use filemap_job::ProgramSpec;
 use filemap_job::program::Job;
 
 use super::comparison::Comparison;
@@ -13,7 +13,7 @@ pub(super) struct Case<'a> {
     /// As a job file.
     pub(super) text: &'a str,
     /// As it was written, where that can be made smaller.
-    pub(super) spec: Option<&'a Written>,
+    pub(super) spec: Option<&'a ProgramSpec>,
     pub(super) job: &'a Job,
     pub(super) file: usize,
     pub(super) found: &'a Comparison,

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use filemap_job::Written;
+use filemap_job::ProgramSpec;
 
 use super::patterns::built_in;
 use crate::error::Error;
@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 ///
 /// # Errors
 /// For an unknown name.
-pub fn chosen(names: &[String]) -> Result<Vec<(String, Written)>, Error> {
+pub fn chosen(names: &[String]) -> Result<Vec<(String, ProgramSpec)>, Error> {
     let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let mut wanted = Vec::new();

@@ -1,8 +1,8 @@
 //! Jobs of one file in the model and on a kernel.
 
-use filemap_job::{Job, Written};
+use filemap_job::{Job, ProgramSpec};
 
-use super::asked::{Asked, job_file, tables_file};
+use super::asked::{Asked, job_file};
 use super::bench::Bench;
 use super::difference_text::first_of;
 use super::outcome::{check_left_out, footer};
@@ -25,7 +25,7 @@ const MOST_KEPT: usize = 100;
 /// # Errors
 /// A kernel that cannot be watched; jobs none of which can be run here.
 pub fn of_jobs(
-    named: &[(String, Written)],
+    named: &[(String, ProgramSpec)],
     on: &Asked,
     stops_at_first: bool,
     engines: &impl Engines,
@@ -46,7 +46,7 @@ pub fn of_jobs(
 
 /// The same on `bench`, with a footer that has only what the kernel warned of.
 pub(super) fn on_bench(
-    named: &[(String, Written)],
+    named: &[(String, ProgramSpec)],
     on: &Asked,
     stops_at_first: bool,
     bench: &mut Bench,
@@ -60,12 +60,9 @@ pub(super) fn on_bench(
         bench.begin_anew(engines.tell());
     }
     let of = named.iter().zip(&jobs).zip(findings);
-    let compared = of.filter_map(|(((name, written), job), finding)| {
-        let text = match written {
-            Written::Flags(spec) => job_file(job.of_flags.as_deref().unwrap_or(spec)),
-            Written::Tables(tables) => tables_file(tables),
-        };
-        let spec = Some(written);
+    let compared = of.filter_map(|(((name, spec), job), finding)| {
+        let text = job_file(if spec.is_single_mapping() { &job.spec } else { spec });
+        let spec = Some(spec);
         Some(Judged { name: name.clone(), text, spec, job, file: 0, finding: finding? })
     });
     let compared: Vec<Judged> = compared.collect();
@@ -81,19 +78,16 @@ pub(super) fn on_bench(
     Ok(found)
 }
 
-/// A job for the kernel that is asked about.
-fn validated(written: &Written, on: &Asked) -> Result<Job, filemap_job::Error> {
-    match written {
-        Written::Flags(spec) => on.on_kernel(spec).validate(Some(&on.release)),
-        Written::Tables(tables) => on.tables_on_kernel(tables).validate(Some(&on.release)),
-    }
+/// A job for the kernel in question.
+fn validated(spec: &ProgramSpec, on: &Asked) -> Result<Job, filemap_job::Error> {
+    on.on_kernel(spec).validate(Some(&on.release))
 }
 
 /// What is found of each of `jobs`; `None` of those that were not reached. Where they are several,
 /// what one needs and is not there keeps the others from nothing.
 fn findings(
     bench: &mut Bench,
-    named: &[(String, Written)],
+    named: &[(String, ProgramSpec)],
     jobs: &[Job],
     stops_at_first: bool,
     engines: &impl Engines,

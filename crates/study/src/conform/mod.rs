@@ -28,7 +28,7 @@ mod told;
 mod verdict;
 
 pub use agreed::agreed;
-pub use asked::{Asked, tables_file, without_image};
+pub use asked::{Asked, job_file};
 pub use chosen::chosen;
 pub use jobs::of_jobs;
 pub use patterns::{built_in, random, seed};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use filemap_job::{JobSpec, Written};
+use filemap_job::{JobSpec, ProgramSpec};
 use serde::Deserialize;
 
 use super::random_patterns::drawn;
@@ -12,41 +12,74 @@ use crate::error::Error;
 const DEFAULT_SEED: u64 = 1;
 
 /// Built-in patterns in order, with their names.
-pub fn built_in() -> &'static [(String, Written)] {
-    static ALL: LazyLock<Vec<(String, Written)>> = LazyLock::new(read);
+pub fn built_in() -> &'static [(String, ProgramSpec)] {
+    static ALL: LazyLock<Vec<(String, ProgramSpec)>> = LazyLock::new(|| {
+        entries().iter().map(|entry| (entry.name.clone(), entry.job.spec())).collect()
+    });
     &ALL
 }
 
-fn read() -> Vec<(String, Written)> {
+/// The flags of those that have no tables.
+pub(super) fn flags() -> impl Iterator<Item = &'static JobSpec> {
+    entries().iter().filter_map(|entry| match &entry.job {
+        Keys::Flags(flags) => Some(&**flags),
+        Keys::Tables(_) => None,
+    })
+}
+
+/// A pattern of the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    job: Keys,
+}
+
+/// The keys of a job file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Keys {
+    Flags(Box<JobSpec>),
+    Tables(Box<ProgramSpec>),
+}
+
+impl Keys {
+    fn spec(&self) -> ProgramSpec {
+        match self {
+            Keys::Flags(flags) => ProgramSpec::from_flags(flags).expect("patterns.toml is ours"),
+            Keys::Tables(spec) => ProgramSpec::clone(spec),
+        }
+    }
+}
+
+fn entries() -> &'static [Entry] {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct File {
         pattern: Vec<Entry>,
     }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Entry {
-        name: String,
-        job: Written,
-    }
-    let file: File = toml::from_str(include_str!("patterns.toml")).expect("patterns.toml is ours");
-    file.pattern.into_iter().map(|entry| (entry.name, entry.job)).collect()
+    static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let file: File =
+            toml::from_str(include_str!("patterns.toml")).expect("patterns.toml is ours");
+        file.pattern
+    });
+    &ALL
 }
 
 /// `jobs` random patterns with their names; `flags` may contain a seed and nothing else.
 ///
 /// # Errors
 /// If other flags are given.
-pub fn random(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, Written)>, Error> {
-    let seed = seed(&flags);
-    flags.seed = None;
-    if flags != JobSpec::default() {
+pub fn random(jobs: u64, flags: &JobSpec) -> Result<Vec<(String, ProgramSpec)>, Error> {
+    let seed = seed(flags);
+    if *flags != (JobSpec { seed: flags.seed, ..JobSpec::default() }) {
         let message = "--fuzz draws its own jobs; give it --seed only, or leave it out";
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
-    let job = |number| Written::Flags(Box::new(drawn(seed, number)));
-    Ok((0..jobs).map(|number| (name(number), job(number))).collect())
+    let job =
+        |number| ProgramSpec::from_flags(&drawn(seed, number)).map(|spec| (name(number), spec));
+    Ok((0..jobs).map(job).collect::<Result<_, _>>()?)
 }
 
 /// Seed of the random patterns.
@@ -83,21 +116,25 @@ mod tests {
     /// depend on them, or a correct kernel might differ.
     #[test]
     fn patterns_with_tables_go_by_no_timing() {
-        let of_tables = built_in().iter().filter_map(|(name, job)| Some((name, job.tables()?)));
+        let of_tables = built_in().iter().filter(|(_, spec)| !spec.is_single_mapping());
         assert!(of_tables.clone().count() >= 28);
         for (name, tables) in of_tables {
             // No kernel of the mm tree has been built.
             let built = Kernel::ALL.into_iter().filter(|of| *of != Kernel::Mm0b2777a511b7);
             for kernel in built.map(Kernel::name) {
-                let rules = JobSpec { kernel: Some(kernel.to_string()), ..JobSpec::default() };
-                let job = tables.clone().overlay(&rules).validate(None).unwrap();
+                let kernel = Some(kernel.to_string());
+                let job = ProgramSpec { kernel, ..tables.clone() }.validate(None).unwrap();
                 let [settled, prompt] = [Timing::Settled, Timing::Prompt].map(|timing| {
                     let mut log = ShownLog::default().under(&job.rules);
                     let cache = ExtentCache::new(job.machine.cache_limit);
                     trace_on(&job, &Profile::DEFAULT, timing, cache, &mut log).unwrap();
                     log.into_lines()
                 });
-                assert!(agreed(&settled, &prompt, Seen::ALL).is_all(), "{name} on {kernel}");
+                assert!(
+                    agreed(&settled, &prompt, Seen::ALL).is_all(),
+                    "{name} on {:?}",
+                    job.rules.kernel
+                );
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Compares a program's decisions file by file.
 
-use filemap_job::{Job, Written};
+use filemap_job::{Job, ProgramSpec};
 
 use super::asked::Asked;
 use super::outcome::footer;
@@ -41,7 +41,7 @@ pub fn of_program(
         compared = untouched;
     }
     let progress = engines.progress(None);
-    let validate = |job: &Written| job.validate(Some(&on.release));
+    let validate = |spec: &ProgramSpec| spec.validate(Some(&on.release));
     let found = conformance(&compared, on, &mut bench, &validate, &*progress)?;
     let mut footer = footer(Some(&program.rules), on, &bench, command);
     let complaints: Vec<_> = bench.take_complaints().into_iter().map(|(_, own)| own).collect();

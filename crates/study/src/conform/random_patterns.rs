@@ -2,9 +2,9 @@
 //! in most one thing changed, as what is drawn at large comes to most rules once in hundreds.
 
 use filemap_job::random::Rng;
-use filemap_job::{JobSpec, SizeText, Written, parse_size};
+use filemap_job::{JobSpec, SizeText, parse_size};
 
-use super::patterns::built_in;
+use super::patterns;
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
 
 /// One of so many is drawn at large.
@@ -16,12 +16,8 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
     if place == AT_LARGE - 1 {
         return random_jobs::drawn(seed, number);
     }
-    // They stand in the order of what they tell. What has tables is as it is.
-    let of_flags = |(_, written): &'static (String, Written)| match written {
-        Written::Flags(job) => Some(&**job),
-        Written::Tables(_) => None,
-    };
-    let all: Vec<&JobSpec> = built_in().iter().filter_map(of_flags).collect();
+    // In the order of how much they reveal. Patterns with tables stay as they are.
+    let all: Vec<&JobSpec> = patterns::flags().collect();
     let mut job = all[(round * (AT_LARGE - 1) + place) as usize % all.len()].clone();
     let mut rng = Rng(Rng(seed).next() ^ number);
     job.seed = Some(1 + rng.below(1 << 40));

@@ -1,6 +1,6 @@
 //! The report on compared patterns.
 
-use filemap_job::{JobSpec, ShownKind};
+use filemap_job::{ProgramSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
 
@@ -105,7 +105,7 @@ impl Conformance {
     /// Setup of a given job.
     fn setup(&self) -> Option<Part> {
         let [Pattern { name, job, .. }] = self.patterns.as_slice() else { return None };
-        let mut spec = JobSpec::from_toml(job).ok().filter(|_| name == JOB)?;
+        let mut spec = ProgramSpec::read(job).ok().filter(|_| name == JOB)?;
         spec.kernel = self.rules.clone().or(spec.kernel);
         spec.with = self.with.clone().or(spec.with);
         if self.booted {

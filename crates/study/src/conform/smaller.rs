@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use filemap_core::series::Series;
 use filemap_job::program::Job;
-use filemap_job::{JobSpec, PhaseSpec, ProgramSpec, Seen, Written};
+use filemap_job::{ProgramSpec, Seen};
 
-use super::asked::{job_file, tables_file};
+use super::asked::job_file;
 use super::bench::Bench;
 use super::case::Case;
 use super::comparison::Comparison;
@@ -39,7 +39,7 @@ pub(super) struct Smallest {
 #[derive(Clone, Copy)]
 pub(super) struct Trying<'a> {
     /// Makes a job for the kernel in question.
-    pub(super) validate: &'a dyn Fn(&Written) -> Result<Job, filemap_job::Error>,
+    pub(super) validate: &'a dyn Fn(&ProgramSpec) -> Result<Job, filemap_job::Error>,
     /// Series with which the model decides as the kernel does: only jobs that tell them from those
     /// in question are tried.
     pub(super) like: Option<Series>,
@@ -55,10 +55,7 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
     let (Some(spec), Some(alike)) = (case.spec, &case.found.alike) else {
         return Ok(Smallest { text: case.text.to_string(), found, is_all: true });
     };
-    let spec = &match spec {
-        Written::Flags(spec) => Written::Flags(Box::new(in_phases(spec, case.job))),
-        Written::Tables(_) => spec.clone(),
-    };
+    let spec = &with_accesses(spec, case.job);
     let begun = Instant::now();
     let last = |found: &Comparison| found.first.as_ref()?.access;
     let mut is_all = true;
@@ -85,41 +82,18 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
     })?;
     // Other commands go by the readahead of this machine where a job says none.
     let job = (trying.validate)(&spec)?;
-    let text = match spec {
-        Written::Flags(spec) => {
-            let read_ahead_kb = job.of_flags.and_then(|flags| flags.read_ahead_kb);
-            job_file(&JobSpec { read_ahead_kb, ..without_phases(*spec) })
-        }
-        Written::Tables(spec) => {
-            tables_file(&ProgramSpec { read_ahead_kb: job.spec.read_ahead_kb, ..*spec })
-        }
-    };
+    let text = job_file(&ProgramSpec { read_ahead_kb: job.spec.read_ahead_kb, ..spec });
     Ok(Smallest { text, found, is_all })
 }
 
-/// `spec`, of which `job` was made, with its workload as a phase, which can be made smaller.
-fn in_phases(spec: &JobSpec, job: &Job) -> JobSpec {
-    let mut phases = job.accesses();
-    let (Some(phase), None, Some(_)) = (phases.next(), phases.next(), &spec.workload) else {
-        return spec.clone();
-    };
+/// `spec`, of which `job` was made, with the number of accesses of each phase, which can be made
+/// smaller.
+fn with_accesses(spec: &ProgramSpec, job: &Job) -> ProgramSpec {
     let mut spec = spec.clone();
-    (spec.accesses, spec.fraction) = (None, None);
-    let (workload, bs) = (spec.workload.take(), spec.bs.take());
-    let accesses = Some(phase.accesses);
-    spec.phase = vec![PhaseSpec { workload, accesses, bs, ..PhaseSpec::default() }];
-    spec
-}
-
-/// The same job with its only phase as keys of its own, where it has no other.
-fn without_phases(mut spec: JobSpec) -> JobSpec {
-    let is_plain = |phase: &PhaseSpec| {
-        let PhaseSpec { workload, accesses, bs, .. } = phase.clone();
-        *phase == PhaseSpec { workload, accesses, bs, ..PhaseSpec::default() }
-    };
-    if spec.phase.len() == 1 && is_plain(&spec.phase[0]) {
-        let PhaseSpec { workload, accesses, bs, .. } = spec.phase.remove(0);
-        (spec.workload, spec.accesses, spec.bs) = (workload, accesses, bs);
+    for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {
+        for (phase, resolved) in thread.phase.iter_mut().zip(&resolved.phase) {
+            (phase.accesses, phase.fraction) = (resolved.accesses, resolved.fraction);
+        }
     }
     spec
 }

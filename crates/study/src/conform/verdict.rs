@@ -1,6 +1,6 @@
 //! From what was found of jobs to what it comes to.
 
-use filemap_job::Written;
+use filemap_job::ProgramSpec;
 use filemap_job::program::Job;
 
 use super::asked::Asked;
@@ -20,7 +20,7 @@ pub(super) struct Judged<'a> {
     /// As a job file.
     pub(super) text: String,
     /// As it was written, where that can be made smaller.
-    pub(super) spec: Option<&'a Written>,
+    pub(super) spec: Option<&'a ProgramSpec>,
     pub(super) job: &'a Job,
     pub(super) file: usize,
     pub(super) finding: Finding,
@@ -35,7 +35,7 @@ pub(super) fn conformance(
     compared: &[Judged],
     on: &Asked,
     bench: &mut Bench,
-    validate: &dyn Fn(&Written) -> Result<Job, filemap_job::Error>,
+    validate: &dyn Fn(&ProgramSpec) -> Result<Job, filemap_job::Error>,
     progress: &dyn Progress,
 ) -> Result<Conformance, Error> {
     let cases: Vec<Case> = compared.iter().filter_map(case).collect();

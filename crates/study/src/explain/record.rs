@@ -1,7 +1,7 @@
 //! The record of `explain`.
 
 use filemap_job::record::SCHEMA;
-use filemap_job::{Counters, Job, Record, Run, Summary, Written};
+use filemap_job::{Counters, Job, ProgramSpec, Record, Run, Summary};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
@@ -19,7 +19,7 @@ use crate::json::in_one_line;
 pub struct ExplainRecord {
     #[serde(default)]
     schema: u32,
-    pub(super) job: Written,
+    pub(super) job: ProgramSpec,
     pub(super) engine: String,
     #[serde(default)]
     pub(super) page_bytes: u64,

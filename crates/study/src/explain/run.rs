@@ -16,8 +16,7 @@ use super::remedies::Remedies;
 use super::traced::TraceExplainer;
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::given::Given;
-use crate::planned::Planned;
+use crate::job_input::{JobInput, PlannedJob};
 use crate::seeds::{self, with_seeds};
 use crate::{console, host, input, provenance, traced_job};
 
@@ -66,17 +65,17 @@ fn check_traceable(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Explains the first of `seeds` runs of the job that was `given`.
+/// Explains the first of `seeds` runs of the job `input`.
 ///
 /// # Errors
 /// A job that cannot be explained, with what can, and those of the engine.
 pub fn run(
-    given: &Given,
+    input: &JobInput,
     seeds: Option<u64>,
     engines: &impl Engines,
 ) -> Result<ExplainRecord, Error> {
-    let planned = Planned::of(given)?;
-    let Planned { job, profile, .. } = &planned;
+    let planned = input.plan()?;
+    let PlannedJob { job, profile, .. } = &planned;
     let begun = seeds::spent();
     let (explanation, mut record) = match job.engine {
         EngineKind::Model => explain_model(job, profile, seeds.unwrap_or(1), engines)?,
@@ -89,7 +88,7 @@ pub fn run(
     let pages = |sources: &PerOrigin<SourceTotal>| sources.iter().map(|(_, own)| own.pages).sum();
     let pages_read: Vec<u64> = explanation.mappings.iter().map(pages).collect();
     let remedies = Remedies::try_settings(job, profile, &record, &pages_read)?;
-    let command = with_seeds(given.command("explain", job), seeds);
+    let command = with_seeds(input.command("explain", job), seeds);
     Ok(ExplainRecord::new(explanation, job, &record, remedies, command))
 }
 

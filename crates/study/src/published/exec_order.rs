@@ -132,7 +132,7 @@ impl Study for ExecOrder {
                 advice: Some(advice.to_string()),
                 read_ahead_kb: Some(read_ahead_kb),
                 variant: Some(variant.to_string()),
-                job: Some(both.job.flags().into_owned()),
+                job: Some(both.job.clone()),
                 ..Cell::new(NAME, json!({ "cold": cold, "random": random }))
             }
         };
@@ -165,7 +165,7 @@ fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
         error: published.map(|count| read_ahead as f64 - count as f64),
         error_unit: Some("misses".to_string()),
         tolerance: published.map(|_| "exact".to_string()),
-        job: Some(record.job.flags().into_owned()),
+        job: Some(record.job.clone()),
         ..Cell::new(NAME, figures)
     };
     cell.judged(published.map(|count| read_ahead == count), MODEL_ONLY)

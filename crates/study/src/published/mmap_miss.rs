@@ -193,7 +193,7 @@ impl Of {
             error_unit: Some("%".to_string()),
             below_mib: Some(below),
             tolerance: Some(tolerance.to_string()),
-            job: Some(records[0].job.flags().into_owned()),
+            job: Some(records[0].job.clone()),
             ..Cell::new(NAME, figures)
         };
         let ok = published.and_then(|published| tolerance.holds(&gib, published));

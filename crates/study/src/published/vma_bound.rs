@@ -177,7 +177,7 @@ fn shape_cell(of: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
         name: Some(shape.name.clone()),
         variant: Some(variant.to_string()),
         touched_pages: shape.job(VARIANTS[0]).used_pages(),
-        job: Some(record.job.flags().into_owned()),
+        job: Some(record.job.clone()),
         ..Cell::new(NAME, figures)
     }
 }

@@ -19,9 +19,9 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::explain::{self, RunHistory};
 use crate::footer::{Footer, scope_of};
+use crate::job_input::PlannedJob;
 use crate::json::{in_one_line, to_json};
 use crate::measures::Measures;
-use crate::planned::Planned;
 use crate::record::{self, spreads, values};
 use crate::seeds::{self, with_seeds};
 use crate::setup;
@@ -43,16 +43,20 @@ pub struct Asked {
 ///
 /// # Errors
 /// Those of the engines.
-pub fn run(mut planned: Planned, engines: &impl Engines, asked: Asked) -> Result<RunRecord, Error> {
+pub fn run(
+    mut planned: PlannedJob,
+    engines: &impl Engines,
+    asked: Asked,
+) -> Result<RunRecord, Error> {
     let (jobs, count) = (std::slice::from_ref(&planned.job), asked.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut planned.profile);
     let begun = seeds::spent();
     let mut records = engine::run_jobs(engines, jobs, profiles, count, asked.apply)?;
     let mut record = records.pop().expect("one job has one record");
     planned.warn(&mut record, asked.seeds, seeds::spent() - begun)?;
-    let Planned { given, job, profile, .. } = planned;
+    let PlannedJob { input, job, profile, .. } = planned;
     let history = if asked.history { explain::run_history(&job, &profile, &record)? } else { None };
-    let command = with_seeds(given.command("run", &job), asked.seeds);
+    let command = with_seeds(input.command("run", &job), asked.seeds);
     Ok(RunRecord::new(record, &job, history, command))
 }
 
@@ -118,8 +122,7 @@ impl RunRecord {
         ];
         parts.extend(by_table::parts(record));
         parts.extend(phases::part(record));
-        let of_threads = record.job.tables().map_or(&[][..], |program| &program.thread);
-        if of_threads.iter().any(|thread| thread.count > Some(1)) {
+        if record.job.thread.iter().any(|thread| thread.count > Some(1)) {
             let text = "Of a table that stands for several threads, phases have the time of all \
                         of them together.";
             parts.push(Part::Paragraph(text.to_string()));
@@ -143,7 +146,7 @@ impl RunRecord {
         ];
         parts.extend(notes.into_iter().flatten().map(Part::Paragraph));
         parts.extend(drawn::parts(record, self.history.as_ref()));
-        let is_program = record.job.tables().is_some();
+        let is_program = !record.job.is_single_mapping();
         let footer = Footer {
             scope: self.scope.clone(),
             command: self.command.clone(),

@@ -1,20 +1,18 @@
 //! Runs on engines that run nothing.
 
-use filemap_job::{JobSpec, Written};
+use filemap_job::JobSpec;
 use serde_json::Value;
 
 use super::*;
 use crate::engine::mock::Mock;
-use crate::given::Given;
-use crate::planned::Planned;
+use crate::job_input::{JobInput, JobSource};
 
 fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
     let flags = JobSpec::from_toml(&text).unwrap();
-    let written = Written::Flags(Box::new(flags.clone()));
-    let given = Given { path: None, written, flags, is_thrash: false, of_recording: None };
+    let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
     let asked = Asked { seeds, apply: false, history: false };
-    let record = run(Planned::of(&given)?, mock, asked)?;
+    let record = run(input.plan()?, mock, asked)?;
     Ok(serde_json::from_str(&record.report(false).record_json).unwrap())
 }
 

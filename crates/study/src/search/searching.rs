@@ -288,10 +288,14 @@ impl<E: Engines + Sync> Searching<'_, E> {
         let (_, mut case) = shrink(&case.job.clone(), case, MOST_TRIES[of], |_| None, first)?;
         case.case = CASES[of].to_string();
         case.job.machine = case.job.machine.filter(|name| machine_profile::needs_said(name));
-        let job = case.job.clone().validate(input::host_release().as_deref())?;
+        let job = case.job.validate(input::host_release().as_deref())?;
         let command = match job.accesses().nth(1) {
             Some(_) => "filemap compare JOB.toml".to_string(),
-            None => job.command().replacen("filemap run", "filemap compare", 1),
+            None => {
+                let kernel = job.rules.kernel.name().to_string();
+                let flags = JobSpec { kernel: Some(kernel), ..case.job.clone() }.flags();
+                format!("filemap compare {}", flags.join(" "))
+            }
         };
         case.command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
         Ok(case)

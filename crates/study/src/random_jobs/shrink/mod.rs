@@ -3,7 +3,7 @@
 mod of_flags;
 mod of_tables;
 
-use filemap_job::{SizeText, Written};
+use filemap_job::SizeText;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -19,26 +19,6 @@ pub trait Shrinks: Clone + PartialEq {
 
     /// Jobs without one of the keys: as they are by default.
     fn without_a_key(&self) -> Vec<Self>;
-}
-
-impl Shrinks for Written {
-    fn smaller(&self, last: Option<u64>) -> Vec<Written> {
-        match self {
-            Written::Flags(spec) => all(spec.smaller(last), Written::Flags),
-            Written::Tables(spec) => all(spec.smaller(last), Written::Tables),
-        }
-    }
-
-    fn without_a_key(&self) -> Vec<Written> {
-        match self {
-            Written::Flags(spec) => all(spec.without_a_key(), Written::Flags),
-            Written::Tables(spec) => all(spec.without_a_key(), Written::Tables),
-        }
-    }
-}
-
-fn all<S>(specs: Vec<S>, written: impl Fn(Box<S>) -> Written) -> Vec<Written> {
-    specs.into_iter().map(|spec| written(Box::new(spec))).collect()
 }
 
 /// The smallest job found that still shows what `spec` does, after at most `most` tries, and what

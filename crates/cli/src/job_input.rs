@@ -1,0 +1,80 @@
+//! Reads the job of a command: a job file or a recording, with flags on top.
+
+use std::fs::Metadata;
+
+use filemap_job::{JobSpec, ProgramSpec};
+use filemap_study::input;
+pub use filemap_study::job_input::{JobInput, JobSource};
+
+use crate::error::Error;
+use crate::job_flags::JobFlags;
+use crate::output::Inputs;
+use crate::recording;
+
+/// The job of the file at `path`, if there is one, with `flags` on top, and what is read for it.
+///
+/// # Errors
+/// A file that cannot be read; a flag that does not go with the job.
+pub fn read(path: Option<&str>, flags: &JobFlags) -> Result<(JobInput, Inputs), Error> {
+    let source = match path {
+        None => JobSource::Flags(Box::default()),
+        Some(path) => match tables(path)? {
+            Some(source) => source,
+            None => JobSource::Flags(Box::new(input::job_file(path)?)),
+        },
+    };
+    with_flags(path, source, flags)
+}
+
+/// The job of `source` at `path`, with `flags` on top, and what is read for it.
+///
+/// # Errors
+/// A flag that does not go with the job.
+pub fn with_flags(
+    path: Option<&str>,
+    source: JobSource,
+    flags: &JobFlags,
+) -> Result<(JobInput, Inputs), Error> {
+    let input = JobInput::new(path, source, flags.spec.clone())?;
+    let inputs = Inputs::of(flags, &input);
+    Ok((input, inputs))
+}
+
+/// The job file with tables at `path`, or the recording there; `None` if it has no tables, or
+/// cannot be read twice.
+///
+/// # Errors
+/// A file that is empty, or what is wrong with it.
+pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
+    let data = std::fs::metadata(path).ok().filter(Metadata::is_file);
+    let Some(data) = data else { return Ok(None) };
+    if data.len() == 0 {
+        let (what, reason) = ("job file or recording", "it is empty".to_string());
+        return Err(Error::Read { what, path: path.to_string(), reason });
+    }
+    if recording::is_meant(path) {
+        let job = recording::job(path)?;
+        let approximations = job.approximations.iter().map(ToString::to_string).collect();
+        return Ok(Some(JobSource::Recording(Box::new(job.program), approximations)));
+    }
+    let text = input::read("job file", path, input::MAX_JOB_BYTES)?;
+    if !ProgramSpec::is_meant(&text) {
+        return Ok(None);
+    }
+    let spec = ProgramSpec::from_toml(&text);
+    spec.map(|spec| Some(JobSource::Tables(Box::new(spec))))
+        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
+}
+
+/// Why a command takes no `flag` with the job file with tables at `path`.
+pub fn not_of_tables(flag: &str, path: &str) -> Error {
+    Error::Usage(format!(
+        "{flag} is for a job of one file, and {path} is a program; remove the flag, or give a job \
+         of one file"
+    ))
+}
+
+/// `flags` without those that say where a job runs.
+pub fn without_place(flags: &JobSpec) -> JobSpec {
+    JobSpec { on: None, kernel: None, image: None, modules: None, with: None, ..flags.clone() }
+}

@@ -1,0 +1,333 @@
+//! From flags to tables: what flags, or the keys of a job file without tables, say about a file, a
+//! mapping and its accesses is written into the tables of a job, before anything else looks at it.
+
+use crate::Error;
+use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_PHASES};
+use crate::flags::{Flag, JobSpec, Of};
+use crate::job::Job;
+use crate::limits::out_of_range;
+use crate::phase_spec::PhaseSpec;
+use crate::program::{
+    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+};
+use crate::size::SizeText;
+use crate::workload::{EXEC, FOLIO_OPS, Workload};
+
+/// Names of the tables of a job that flags describe.
+pub(crate) const FILE: &str = "file";
+pub(crate) const OPEN: &str = "open";
+pub(crate) const MAPPING: &str = "mapping";
+
+impl JobSpec {
+    /// Checks every value and resolves what was not given: [`ProgramSpec::validate`] of the job
+    /// that these flags describe.
+    ///
+    /// # Errors
+    /// Those of [`ProgramSpec::from_flags`] and [`ProgramSpec::validate`].
+    pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
+        ProgramSpec::from_flags(self)?.validate(host_release)
+    }
+
+    /// The phases that these flags describe: `[[phase]]` tables, or one of `workload` and the flags
+    /// that go with it.
+    fn phases(&self) -> Result<Vec<PhaseSpec>, Error> {
+        let own = PhaseSpec {
+            workload: self.workload.clone(),
+            accesses: self.accesses,
+            fraction: self.fraction,
+            accesses_file: self.accesses_file.clone(),
+            seed: None,
+            seed_text: None,
+            bs: self.bs.clone(),
+            accesses_text: self.accesses_text.clone(),
+        };
+        if self.phase.is_empty() {
+            return Ok(vec![own]);
+        }
+        if let Some(flag) = own.first_given() {
+            let remedy = "put it into the phases, or remove them";
+            return Err(Error::Conflict { flag, other: "[[phase]]", remedy });
+        }
+        if self.phase.len() > MAX_PHASES {
+            let value = format!("a number of {} phases", self.phase.len());
+            return Err(out_of_range(value, 1, MAX_PHASES));
+        }
+        Ok(self.phase.clone())
+    }
+
+    /// Refuses flags that do not go with mapping the segments of a program.
+    fn check_elf(&self) -> Result<(), Error> {
+        if self.file.is_none() {
+            let remedy = "the program or shared library to map";
+            return Err(Error::Missing { flag: "file", remedy });
+        }
+        let excluded = [
+            ("file-size", self.file_size.is_some()),
+            ("map-offset", self.map_offset.is_some()),
+            ("map-len", self.map_len.is_some()),
+            ("split", self.split.is_some()),
+            ("exec", self.exec == Some(true)),
+            ("private", self.private == Some(true)),
+            ("sparse", self.sparse == Some(true)),
+        ];
+        if let Some((flag, _)) = excluded.into_iter().find(|(_, is_given)| *is_given) {
+            let remedy = "remove it: the file's segments say what is mapped";
+            return Err(Error::Conflict { flag, other: "--workload elf", remedy });
+        }
+        if self.calls() {
+            let (other, remedy) = ("--workload exec", "give them to jobs of their own");
+            return Err(Error::Conflict { flag: "workload elf", other, remedy });
+        }
+        Ok(())
+    }
+
+    /// The flags that were given and belong to a file, a mapping or a phase.
+    fn table_flags(&self) -> impl Iterator<Item = &'static Flag> {
+        self.given().filter(|flag| !ProgramSpec::is_shared(flag.key))
+    }
+}
+
+impl ProgramSpec {
+    /// The job that `flags` describe: one file, opened and mapped once, and one thread; or the
+    /// threads and files of the workload `thrash`.
+    ///
+    /// # Errors
+    /// Flags that do not go with each other, and an unknown workload.
+    pub fn from_flags(flags: &JobSpec) -> Result<ProgramSpec, Error> {
+        if flags.is_thrash() {
+            return flags.thrash();
+        }
+        if flags.workload.as_deref() == Some(FOLIO_OPS) {
+            return Err(Error::IsFolioOps);
+        }
+        if let Some(flag) = flags.given().find(|flag| flag.of == Of::Thrash) {
+            return Err(Error::OfThrash { flag: flag.name });
+        }
+        let phases = flags.phases()?;
+        let has_phases = !flags.phase.is_empty();
+        let calls = flags.calls();
+        let is_elf = flags.maps_elf();
+        if is_elf {
+            flags.check_elf()?;
+        }
+        if flags.private == Some(true) && calls {
+            let (other, remedy) = ("--workload exec", "remove it: calls do not write");
+            return Err(Error::Conflict { flag: "private", other, remedy });
+        }
+        let elf = flags.elf.clone().filter(|_| is_elf);
+        let default_bytes = (calls && flags.file.is_none()).then_some(DEFAULT_STUBS_BYTES);
+        let file = FileSpec {
+            name: FILE.to_string(),
+            size: flags.file_size.clone().or(default_bytes.map(SizeText::of)),
+            path: flags.file.clone(),
+            sparse: flags.sparse.unwrap_or(false),
+            count: None,
+            found: elf.map(|elf| FoundFile {
+                size_bytes: elf.size_bytes,
+                sparse: false,
+                elf: Some(elf),
+            }),
+        };
+        let mapping = MappingSpec {
+            name: MAPPING.to_string(),
+            open: OPEN.to_string(),
+            elf: is_elf,
+            ..MappingSpec::default()
+        };
+        let mut spec = ProgramSpec {
+            file: vec![file],
+            open: vec![OpenSpec { name: OPEN.to_string(), file: FILE.to_string(), direct: false }],
+            mapping: vec![mapping],
+            thread: vec![ThreadSpec::default()],
+            ..ProgramSpec::default()
+        };
+        spec.origins.is_flat = true;
+        spec.origins.has_phases = has_phases;
+        spec = spec.overlay(flags);
+        let mapping = &mut spec.mapping[0];
+        flags.set_mapping(mapping);
+        mapping.exec |= calls;
+        for (number, phase) in phases.into_iter().enumerate() {
+            let lowered = phase.lowered(mapping).map_err(|error| match has_phases {
+                true => Error::InPhase { number: number + 1, error: Box::new(error) },
+                false => error,
+            })?;
+            spec.thread[0].phase.extend(lowered);
+        }
+        Ok(spec)
+    }
+
+    /// This job with the values of `flags` in place of its own. Advice is for all of its mappings.
+    ///
+    /// # Errors
+    /// A flag of a file, a mapping or a phase where the job has several of them, or none.
+    pub fn with_flags(self, flags: &JobSpec) -> Result<ProgramSpec, Error> {
+        if flags.is_thrash() {
+            return Err(Error::IsThrash);
+        }
+        let mut spec = self.overlay(flags);
+        if let Some(advice) = &flags.advice {
+            spec.advise(None, advice)?;
+        }
+        for flag in flags.table_flags().filter(|flag| flag.key != "advice") {
+            let table = match flag.key {
+                _ if flag.of == Of::Thrash => return Err(Error::OfThrash { flag: flag.name }),
+                "file" | "file_size" | "sparse" if spec.file.len() != 1 => "file",
+                "file" | "file_size" | "sparse" => "",
+                key if PHASE_KEYS.contains(&key) && spec.sole_phase().is_none() => "thread.phase",
+                key if PHASE_KEYS.contains(&key) => "",
+                _ if spec.mapping.len() != 1 => "mapping",
+                _ => "",
+            };
+            if !table.is_empty() {
+                return Err(Error::SeveralTables { flag: flag.name, table });
+            }
+            spec.origins.add(flag.key);
+        }
+        if let [file] = spec.file.as_mut_slice() {
+            if let Some(path) = &flags.file {
+                (file.path, file.size) = (Some(path.clone()), None);
+            }
+            file.size = flags.file_size.clone().or(file.size.take());
+            file.sparse = flags.sparse.unwrap_or(file.sparse);
+        }
+        let writes = flags.private;
+        if let [mapping] = spec.mapping.as_mut_slice() {
+            flags.set_mapping(mapping);
+        }
+        for phase in spec.thread.iter_mut().flat_map(|thread| &mut thread.phase) {
+            if phase.mapping.is_some() && phase.has_accesses() {
+                phase.write = writes.unwrap_or(phase.write);
+            }
+        }
+        if let Some(phase) = spec.sole_phase() {
+            flags.set_phase(phase);
+        }
+        Ok(spec)
+    }
+
+    /// The only phase that accesses something.
+    fn sole_phase(&mut self) -> Option<&mut ThreadPhaseSpec> {
+        let phases = self.thread.iter_mut().flat_map(|thread| &mut thread.phase);
+        let mut phases = phases.filter(|phase| phase.has_accesses());
+        phases.next().filter(|_| phases.next().is_none())
+    }
+
+    /// Whether the job is as flags describe it: one file, one mapping of it and one thread, which
+    /// have no names of their own.
+    pub fn is_single_mapping(&self) -> bool {
+        let ([file], [open], [mapping], [thread]) =
+            (&self.file[..], &self.open[..], &self.mapping[..], &self.thread[..])
+        else {
+            return false;
+        };
+        let names = [&file.name, &open.name, &mapping.name, &open.file, &mapping.open];
+        let accesses = |phase: &ThreadPhaseSpec| {
+            phase.has_accesses() && phase.think_ns.is_none() && phase.after.is_empty()
+        };
+        names.map(String::as_str) == [FILE, OPEN, MAPPING, FILE, OPEN]
+            && !open.direct
+            && file.count.is_none()
+            && self.anonymous.is_none()
+            && ThreadSpec { phase: Vec::new(), ..thread.clone() } == ThreadSpec::default()
+            && !thread.phase.is_empty()
+            && thread.phase.iter().all(accesses)
+    }
+}
+
+/// Keys of flags that belong to a phase.
+const PHASE_KEYS: [&str; 5] = ["workload", "accesses", "fraction", "accesses_file", "bs"];
+
+impl JobSpec {
+    fn set_mapping(&self, mapping: &mut MappingSpec) {
+        mapping.offset = self.map_offset.clone().or(mapping.offset.take());
+        mapping.len = self.map_len.clone().or(mapping.len.take());
+        mapping.shift = self.map_shift.or(mapping.shift);
+        mapping.split = self.split.or(mapping.split);
+        mapping.split_prot = self.split_prot.clone().or(mapping.split_prot.take());
+        mapping.advice = self.advice.clone().or(mapping.advice.take());
+        mapping.exec = self.exec.unwrap_or(mapping.exec);
+        mapping.private = self.private.unwrap_or(mapping.private);
+    }
+
+    fn set_phase(&self, phase: &mut ThreadPhaseSpec) {
+        if self.workload.is_some() || self.accesses_file.is_some() {
+            (phase.pages, phase.offsets) = (None, None);
+            (phase.accesses_file, phase.accesses_text) = (None, None);
+            phase.workload = self.workload.clone();
+        }
+        if self.accesses_file.is_some() {
+            (phase.accesses_file, phase.accesses_text) =
+                (self.accesses_file.clone(), self.accesses_text.clone());
+            (phase.accesses, phase.fraction) = (None, None);
+        }
+        if self.accesses.is_some() || self.fraction.is_some() {
+            (phase.accesses, phase.fraction) = (self.accesses, self.fraction);
+        }
+        phase.bs = self.bs.clone().or(phase.bs.take());
+    }
+}
+
+impl PhaseSpec {
+    /// The phases of a thread that it is, over `mapping`: two for the workload `exec`, whose
+    /// accesses are the second's.
+    fn lowered(&self, mapping: &MappingSpec) -> Result<Vec<ThreadPhaseSpec>, Error> {
+        if self.workload.as_deref() != Some(EXEC) {
+            return Ok(vec![self.lowered_one(mapping)?]);
+        }
+        let with = |workload: Workload| Some(workload.to_string());
+        let cold = PhaseSpec {
+            workload: with(Workload::ExecCold),
+            accesses: None,
+            fraction: None,
+            ..self.clone()
+        };
+        let random = PhaseSpec { workload: with(Workload::ExecRandom), ..self.clone() };
+        Ok(vec![cold.lowered_one(mapping)?, random.lowered_one(mapping)?])
+    }
+
+    fn lowered_one(&self, mapping: &MappingSpec) -> Result<ThreadPhaseSpec, Error> {
+        if self.accesses_file.is_some()
+            && let Some(flag) = self.given_with_list()
+        {
+            let remedy = "the list alone says what is accessed";
+            return Err(Error::Conflict { flag, other: "--accesses-file", remedy });
+        }
+        let workload = self.workload.as_deref().filter(|_| self.accesses_file.is_none());
+        let workload = workload.map(str::parse::<Workload>).transpose();
+        let workload = workload.map_err(|error| error.of("workload"))?;
+        let phase = ThreadPhaseSpec {
+            workload: workload.map(|workload| workload.to_string()),
+            accesses: self.accesses,
+            fraction: self.fraction,
+            accesses_file: self.accesses_file.clone(),
+            seed: self.seed,
+            seed_text: self.seed_text.clone(),
+            bs: self.bs.clone(),
+            accesses_text: self.accesses_text.clone(),
+            ..ThreadPhaseSpec::default()
+        };
+        if workload.is_some_and(Workload::is_read) {
+            let (offset, len) = (mapping.offset.clone(), mapping.len.clone());
+            return Ok(ThreadPhaseSpec { open: Some(OPEN.to_string()), offset, len, ..phase });
+        }
+        if self.bs.is_some() {
+            let (other, remedy) =
+                ("a workload that touches pages", "read-random and read-sequential read blocks");
+            return Err(Error::Conflict { flag: "bs", other, remedy });
+        }
+        Ok(ThreadPhaseSpec {
+            mapping: Some(MAPPING.to_string()),
+            write: mapping.private && !workload.is_some_and(Workload::is_exec),
+            ..phase
+        })
+    }
+}
+
+impl Job {
+    /// Whether the job has one file, one mapping and one thread, none of which has a name of its
+    /// own, so that reports need not name them.
+    pub fn is_single_mapping(&self) -> bool {
+        self.spec.is_single_mapping()
+    }
+}

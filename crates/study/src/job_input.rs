@@ -1,0 +1,270 @@
+//! The job of a command: what its job file or recording and its flags say, checked against this
+//! machine, and the command that repeats it.
+
+use std::time::Duration;
+
+use filemap_job::program::THRASH;
+use filemap_job::{Job, JobSpec, ProgramSpec, Record, shell_word};
+use filemap_model::Profile;
+
+use crate::error::Error;
+use crate::host::{self, Found};
+use crate::input;
+use crate::kernel_match;
+use crate::machine_profile;
+use crate::seeds::{self, RanJob};
+use crate::variants::Variant;
+
+/// What a job file or a recording says.
+#[derive(Clone, Debug)]
+pub enum JobSource {
+    /// Flags alone, or a job file of the same keys.
+    Flags(Box<JobSpec>),
+    /// A job file with tables.
+    Tables(Box<ProgramSpec>),
+    /// A recording, with what its job does otherwise than what was recorded, a sentence each.
+    Recording(Box<ProgramSpec>, Vec<String>),
+}
+
+/// The job of a command.
+#[derive(Clone, Debug)]
+pub struct JobInput {
+    /// The path of its job file or recording, if it has one.
+    pub path: Option<String>,
+    /// What that says; without one no flags.
+    source: JobSource,
+    /// The flags of the command line.
+    pub flags: JobSpec,
+    /// The job, with the flags in place of what the file says.
+    pub spec: ProgramSpec,
+}
+
+impl JobInput {
+    /// The job of `source`, which is at `path`, with `flags` in place of its own values.
+    ///
+    /// # Errors
+    /// A flag that does not go with the job, and an accesses file or a program that cannot be read.
+    pub fn new(path: Option<&str>, source: JobSource, flags: JobSpec) -> Result<JobInput, Error> {
+        let path = path.map(String::from);
+        let mut input = JobInput { path, source, flags, spec: ProgramSpec::default() };
+        input.spec = input.spec_with(&JobSpec::default())?;
+        Ok(input)
+    }
+
+    /// The job with `changes` in place of what file and flags say.
+    ///
+    /// # Errors
+    /// As for [`JobInput::new`].
+    pub fn spec_with(&self, changes: &JobSpec) -> Result<ProgramSpec, Error> {
+        let flags = self.flags.clone().overlay(changes.clone());
+        let (tables, error) = match &self.source {
+            JobSource::Flags(own) => {
+                let mut flags = own.as_ref().clone().overlay(flags);
+                if flags.is_thrash() {
+                    host::resolve_cpus(&mut flags);
+                }
+                let mut spec = ProgramSpec::from_flags(&flags)?;
+                input::accesses_files(&mut spec)?;
+                return Ok(spec);
+            }
+            JobSource::Tables(spec) | JobSource::Recording(spec, _) => {
+                (spec.as_ref().clone(), self.name())
+            }
+        };
+        let mut spec = tables.with_flags(&flags).map_err(|cause| match cause {
+            filemap_job::Error::SeveralTables { flag, table } => Error::Usage(format!(
+                "--{flag} is for a job with one [[{table}]], and {error} is not; remove the flag, \
+                 or put its value into {error}"
+            )),
+            filemap_job::Error::OfThrash { flag } => Error::Usage(format!(
+                "--{flag} is for --workload {THRASH}, and {error} is a program; remove the flag"
+            )),
+            filemap_job::Error::IsThrash => Error::Usage(format!(
+                "--workload {THRASH} is a program of its own, and so is {error}; remove the flag, \
+                 or give it without {error}"
+            )),
+            cause => cause.into(),
+        })?;
+        input::accesses_files(&mut spec)?;
+        Ok(spec)
+    }
+
+    /// What messages and reports call the job.
+    pub fn name(&self) -> String {
+        self.path.clone().unwrap_or_else(|| format!("--workload {THRASH}"))
+    }
+
+    /// Whether a job file with tables, or a recording, describes it.
+    pub fn has_tables(&self) -> bool {
+        !matches!(self.source, JobSource::Flags(_))
+    }
+
+    /// What the job of a recording does otherwise than what was recorded; `None` of other jobs.
+    pub fn approximations(&self) -> Option<&[String]> {
+        match &self.source {
+            JobSource::Recording(_, approximations) => Some(approximations),
+            _ => None,
+        }
+    }
+
+    /// Fills in what `spec`, a form of this job, does not say of its existing files and of this
+    /// machine.
+    ///
+    /// # Errors
+    /// As for [`host::resolve`].
+    pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
+        let mut found = host::resolve(spec).map_err(|error| match error {
+            Error::InFile { .. } | Error::CannotRun(_) => error,
+            error if self.has_tables() => self.named(error),
+            error => error,
+        })?;
+        let mut warnings = self.approximations().unwrap_or_default().to_vec();
+        warnings.append(&mut found.warnings);
+        Ok(Found { warnings, ..found })
+    }
+
+    /// `spec`, a form of this job, as a job that can be run.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate(&self, spec: &ProgramSpec) -> Result<Job, Error> {
+        self.validate_for(spec, input::host_release().as_deref())
+    }
+
+    /// The same, for a kernel of this release.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate_for(&self, spec: &ProgramSpec, release: Option<&str>) -> Result<Job, Error> {
+        spec.validate(release).map_err(|error| {
+            if self.has_tables() { self.named(error.into()) } else { error.into() }
+        })
+    }
+
+    fn named(&self, error: Error) -> Error {
+        Error::InFile { path: self.name(), error: Box::new(error) }
+    }
+
+    /// Leaves the phases of a recording out of `record`: their lists have a number for each touch,
+    /// and the recording has them.
+    pub fn leave_lists(&self, record: &mut Record) {
+        if self.approximations().is_some() {
+            record.job.thread.iter_mut().for_each(|thread| thread.phase.clear());
+        }
+    }
+
+    /// `error`, with the name of the job file if its author has to change something there.
+    pub fn in_file(&self, error: Error) -> Error {
+        use filemap_kernel::Error as KernelError;
+        use filemap_model::Error as ModelError;
+        let is_of_file = match &error {
+            Error::Model(error) => matches!(
+                error,
+                ModelError::Bus { .. }
+                    | ModelError::OutOfMemory { .. }
+                    | ModelError::ProgramOutOfMemory { .. }
+                    | ModelError::SettledThreads { .. }
+            ),
+            Error::Kernel(error) => matches!(
+                error.cause(),
+                KernelError::BeyondFile { .. } | KernelError::OutOfMemory { .. }
+            ),
+            _ => false,
+        };
+        let is_program = self.has_tables() || !self.spec.is_single_mapping();
+        if is_of_file && is_program { self.named(error) } else { error }
+    }
+
+    /// The command `name` that does the same with `job`, a form of this job: the file and the flags
+    /// as they were given, and the kernel whose rules the model followed where neither says it.
+    pub fn command(&self, name: &str, job: &Job) -> String {
+        let mut flags = self.flags.clone();
+        if self.path.is_none() && !matches!(job.engine, filemap_job::EngineKind::Kernel) {
+            flags.kernel.get_or_insert(job.rules.kernel.name().to_string());
+        }
+        self.command_of(name, &flags)
+    }
+
+    /// The command `name` with the file of this job and `flags`.
+    pub fn command_of(&self, name: &str, flags: &JobSpec) -> String {
+        let words = ["filemap".to_string(), name.to_string()];
+        let file = self.path.as_deref().map(shell_word);
+        words.into_iter().chain(file).chain(flags.flags()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The text of its job file; of a recording how to show it.
+    pub fn text(&self) -> String {
+        match &self.source {
+            JobSource::Recording(..) => {
+                format!("# filemap record --show {}\n", shell_word(&self.name()))
+            }
+            _ => self.spec.to_toml(),
+        }
+    }
+
+    /// The job in `variant`, with advice for what that names.
+    ///
+    /// # Errors
+    /// A setting that does not go with the job.
+    pub fn in_variant(&self, variant: &Variant) -> Result<ProgramSpec, Error> {
+        let mut spec = self.spec_with(&variant.applied(&JobSpec::default()))?;
+        for (name, advice) in variant.advice_at() {
+            spec.advise(Some(name), &advice)?;
+        }
+        Ok(spec)
+    }
+
+    /// The job, checked against this machine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn plan(&self) -> Result<PlannedJob<'_>, Error> {
+        let mut spec = self.spec.clone();
+        let found = self.resolve(&mut spec)?;
+        let profile = found.on_device(machine_profile::resolve(&mut spec)?);
+        let job = self.validate(&spec)?;
+        kernel_match::check(&job)?;
+        Ok(PlannedJob { input: self, job, profile, warnings: found.warnings })
+    }
+}
+
+/// A job that is ready to be run.
+#[derive(Debug)]
+pub struct PlannedJob<'a> {
+    /// What it was made from.
+    pub input: &'a JobInput,
+    /// The job.
+    pub job: Job,
+    /// The machine of the model.
+    pub profile: Profile,
+    /// What a reader of its report should know.
+    pub warnings: Vec<String>,
+}
+
+impl PlannedJob<'_> {
+    /// Adds warnings to `record`, the outcome of this job with `seeds` seeds, which took this
+    /// process `took` of processor time.
+    ///
+    /// # Errors
+    /// A kernel image that cannot be read; when no thread can be started.
+    pub fn warn(
+        &self,
+        record: &mut Record,
+        seeds: Option<u64>,
+        took: Duration,
+    ) -> Result<(), Error> {
+        let PlannedJob { input, job, profile, warnings } = self;
+        input.leave_lists(record);
+        record.warnings = warnings.clone();
+        record.warnings.extend(job.without_effect());
+        record.warnings.extend(job.told_of_seeds(seeds.unwrap_or(1)));
+        let kernel = input.spec.kernel.as_deref();
+        record.warnings.extend(kernel_match::warnings(kernel, &[job])?);
+        if seeds.is_none() {
+            let cell = RanJob { name: "this job", job, profile, record };
+            let warnings = seeds::warnings(&[cell], took)?;
+            record.warnings.extend(warnings);
+        }
+        Ok(())
+    }
+}
