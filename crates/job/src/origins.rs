@@ -8,7 +8,7 @@ use crate::flags::Flag;
 /// The flags that gave values of a job. Where a value was written does not change the job, so that
 /// all origins are equal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origins {
+pub struct Origins {
     /// Keys of the flags that gave a value.
     flags: BTreeSet<&'static str>,
     /// No job file has tables: every value, and every value that is missing, is a flag's.

@@ -84,8 +84,8 @@ fn the_kernel_reads_nothing_ahead_in_a_governed_mapping() {
         let job = job.validate(None).unwrap();
         let mut asked = Asked::default();
         trace(&job, &Profile::DEFAULT, &mut asked).unwrap();
-        assert!(asked.by_governor >= asks, "{}: {}", job.command(), asked.by_governor);
-        assert!(asked.longest <= 128, "{}: {}", job.command(), asked.longest);
+        assert!(asked.by_governor >= asks, "{}: {}", job.spec.to_toml(), asked.by_governor);
+        assert!(asked.longest <= 128, "{}: {}", job.spec.to_toml(), asked.longest);
     }
 }
 

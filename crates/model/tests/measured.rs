@@ -94,7 +94,7 @@ fn counters_equal_those_of_linux_6_12() {
         for (key, real, modelled) in measured.counters(&run(&job)) {
             compared += 1;
             if modelled != Some(real) {
-                let command = job.command();
+                let command = job.spec.to_toml();
                 wrong.push(format!("run {number} {command}: {key} {modelled:?}, real {real}"));
             }
         }

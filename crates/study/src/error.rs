@@ -189,7 +189,9 @@ fn remedy(reason: &str) -> &'static str {
 fn of_schema(schema: Option<u64>, known: u32) -> String {
     match schema {
         Some(schema) if schema != u64::from(known) => {
-            format!(" (its schema is {schema}, and {known} is known)")
+            format!(
+                " (its schema is {schema}, and this filemap reads {known}: make it again with this one)"
+            )
         }
         _ => String::new(),
     }

@@ -120,7 +120,8 @@ impl JobInput {
         })?;
         let mut warnings = self.approximations().unwrap_or_default().to_vec();
         warnings.append(&mut found.warnings);
-        Ok(Found { warnings, ..found })
+        found.warnings = warnings;
+        Ok(found)
     }
 
     /// `spec`, a form of this job, as a job that can be run.

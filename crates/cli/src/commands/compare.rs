@@ -56,7 +56,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         let command = format!("{again}{apply} --format kernel");
         output.write_letter(&report, &comparison.letter(command, &job_files))?;
     } else {
-        output.write(&report)?;
+        output.write_with_page(&report, &comparison.report(false))?;
     }
     Ok(Outcome::Done)
 }

@@ -38,7 +38,8 @@ pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     };
     let apply = if args.change_settings { " --change-settings" } else { "" };
     let command = format!("{}{apply}", job.command());
-    output.write(&report(&record, args.verbose, command))?;
+    let page = report(&record, false, command.clone());
+    output.write_with_page(&report(&record, args.verbose, command), &page)?;
     Ok(Outcome::Done)
 }
 

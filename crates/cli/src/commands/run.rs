@@ -22,7 +22,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     }
     let recorded = recorded(&input, &inputs, &args);
     let (output, record) = recorded.map_err(|error| input.in_file(error))?;
-    output.write(&record.report(args.asked.verbose))?;
+    output.write_with_page(&record.report(args.asked.verbose), &record.report(false))?;
     Ok(Outcome::Done)
 }
 

@@ -13,7 +13,7 @@ mod replacement;
 mod target;
 
 use filemap_report::{Format, Letter, Report};
-use filemap_study::{console, html};
+use filemap_study::console;
 
 use crate::error::Error;
 
@@ -116,8 +116,16 @@ impl Output {
     /// # Errors
     /// When it cannot be written, or says that a kernel warned of itself.
     pub fn write(self, report: &Report) -> Result<(), Error> {
+        self.write_with_page(report, report)
+    }
+
+    /// Writes `report`, with the page of `page`, which may have less detail.
+    ///
+    /// # Errors
+    /// When it cannot be written, or says that a kernel warned of itself.
+    pub fn write_with_page(self, report: &Report, page: &Report) -> Result<(), Error> {
         let printed = report.render(self.format);
-        self.write_printed(report, &printed)
+        self.write_printed(report, page, &printed)
     }
 
     /// Writes `report`, and prints `letter`.
@@ -125,15 +133,12 @@ impl Output {
     /// # Errors
     /// When it cannot be written.
     pub fn write_letter(self, report: &Report, letter: &Letter) -> Result<(), Error> {
-        self.write_printed(report, &letter.text())
+        self.write_printed(report, report, &letter.text())
     }
 
-    /// Writes the record and the page of `report`, and prints `printed`.
-    fn write_printed(mut self, report: &Report, printed: &str) -> Result<(), Error> {
-        let page = match self.take("--html") {
-            Some(target) => Some((target, html::page(&report.record_json)?)),
-            None => None,
-        };
+    /// Writes the record of `report` and the page of `page`, and prints `printed`.
+    fn write_printed(mut self, report: &Report, page: &Report, printed: &str) -> Result<(), Error> {
+        let page = self.take("--html").map(|target| (target, page.html()));
         if let Some(target) = self.take("--json") {
             target.write(report.render(Format::Json).as_bytes())?;
         }

@@ -9,7 +9,7 @@ const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 #[test]
 fn cells_are_those_of_the_variants() {
     let report = json(&format!("{JOB} --variants baseline,p1,p1+p2 --json -"));
-    assert_eq!(report["schema"], 1);
+    assert_eq!(report["schema"], 2);
     let cells = report["cells"].as_array().unwrap();
     let names: Vec<_> = cells.iter().map(|cell| cell["variant"].as_str().unwrap()).collect();
     assert_eq!(names, ["baseline", "p1", "p1+p2"]);

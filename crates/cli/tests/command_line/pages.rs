@@ -60,7 +60,7 @@ const THREADS: &str = "memory_max = '24m'\ncpus = 2\nread_ahead_kb = 2048\n\
     accesses = 128\n";
 
 /// What conform prints needs a kernel; this is one of its records.
-const CONFORMED: &str = r#"{ "schema": 1, "scope": "s", "command": "filemap conform",
+const CONFORMED: &str = r#"{ "schema": 2, "kind": "conform", "scope": "s", "command": "filemap conform",
     "environment": { "filemap": "0.1.0", "date": "2026-11-23T00:00:00Z" },
     "patterns": [
         { "name": "random, 64 KiB", "decisions": 1092, "readahead_calls": 186, "excluded": 0,

@@ -9,7 +9,7 @@ const JOB: &str = "run --workload random --file-size 8m --accesses 50";
 #[test]
 fn the_record_is_that_of_the_contract() {
     let record = json(&format!("{JOB} --runs 2 --json -"));
-    assert_eq!(record["schema"], 1);
+    assert_eq!(record["schema"], 2);
     assert_eq!(record["engine"], "model");
     assert_eq!(record["job"]["workload"], "random");
     assert!(record["environment"].is_object());

@@ -4,13 +4,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{FolioOps, FolioOpsSpec, Operation};
-use crate::record::SCHEMA;
+use crate::record::{RecordKind, SCHEMA};
 
 /// All repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FolioOpsRecord {
     /// [`SCHEMA`].
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     /// The options; they repeat the measurement.
     pub benchmark: FolioOpsSpec,
     /// The engine: `model` or `kernel`.
@@ -33,6 +35,7 @@ impl FolioOpsRecord {
     pub fn new(job: &FolioOps, environment: Map<String, Value>, runs: Vec<FolioOpsRun>) -> Self {
         FolioOpsRecord {
             schema: SCHEMA,
+            kind: RecordKind::FolioOps,
             benchmark: job.to_spec(),
             engine: job.engine.to_string(),
             environment,

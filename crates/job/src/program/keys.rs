@@ -36,7 +36,7 @@ macro_rules! program {
             pub thread: Vec<ThreadSpec>,
             /// Which of its values flags gave, for messages.
             #[serde(skip)]
-            pub(crate) origins: Origins,
+            pub origins: Origins,
         }
 
         impl ProgramSpec {

@@ -3,6 +3,7 @@
 mod by_table;
 mod cached;
 mod counters;
+mod kind;
 mod ran;
 mod run;
 mod summary;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 pub use self::cached::Cached;
 pub use self::counters::{Counters, PerCounter};
+pub use self::kind::RecordKind;
 pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
@@ -19,13 +21,15 @@ use crate::job::Job;
 use crate::program::ProgramSpec;
 
 /// Version of the record's layout.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One job on one engine: every run, and a summary of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// [`SCHEMA`].
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     /// The job as it was written.
     pub job: ProgramSpec,
     /// What ran it: `model` or `kernel`.
@@ -53,6 +57,7 @@ impl Record {
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
             schema: SCHEMA,
+            kind: RecordKind::Run,
             job: job.spec.clone(),
             engine: engine.to_string(),
             environment,
@@ -84,7 +89,8 @@ mod tests {
         };
         let record = Record::new(&job, "model", Map::new(), vec![run(10), run(13)]);
         let json = serde_json::to_value(&record).unwrap();
-        assert_eq!(json["schema"], 1);
+        assert_eq!(json["schema"], 2);
+        assert_eq!(json["kind"], "run");
         assert_eq!(json["job"]["thread"][0]["phase"][0]["workload"], "first");
         assert_eq!(json["runs"][0]["counters"]["data_pages_read"], 10);
         assert_eq!(json["runs"][0]["counters"]["evicted_pages"], Value::Null);

@@ -2,7 +2,7 @@
 
 use filemap_core::units::PageCount;
 use filemap_job::program::Job;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
 
@@ -58,6 +58,7 @@ impl<E: Engines> Bench<'_, E> {
         let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);
         let mut advice = Advice {
             schema: SCHEMA,
+            kind: RecordKind::Advise,
             page_bytes,
             read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
             latency_ns: self.profile.device.latency_ns,

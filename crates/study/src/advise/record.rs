@@ -1,5 +1,6 @@
 //! Record of advice.
 
+use filemap_job::record::RecordKind;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Candidate, Figures};
@@ -13,6 +14,8 @@ use crate::footer::Footer;
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Advice {
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     #[serde(flatten)]
     pub footer: Footer,
     /// Warnings, each a sentence without a full stop.

@@ -4,7 +4,7 @@ mod fit;
 mod report;
 
 use filemap_job::program::Rounds;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText};
 use filemap_kernel::calibrate::{
     CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench,
@@ -92,6 +92,7 @@ pub fn calibrate(
     let predicted = rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?;
     let calibration = Calibration {
         schema: SCHEMA,
+        kind: RecordKind::Calibrate,
         profile: json!(profile),
         profile_toml: text,
         costs: samples.costs(unlimited.is_some()),

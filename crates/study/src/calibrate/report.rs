@@ -1,6 +1,7 @@
 //! The record and report of a calibration.
 
 use filemap_job::format_size;
+use filemap_job::record::RecordKind;
 use filemap_report::units::number;
 use filemap_report::{Column, Part, Report, csv, digits, figures, raw, table, words};
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ use crate::stats::{Sample, percent};
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Calibration {
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     /// The machine profile as a JSON value; `profile_toml` as TOML.
     pub profile: Value,
     pub profile_toml: String,

@@ -18,7 +18,7 @@ mod unseen;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Job, ProgramSpec, Record, Run, Summary};
 use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
@@ -39,6 +39,8 @@ use crate::measures::Measures;
 #[schemars(rename = "Compare")]
 pub struct Comparison {
     schema: u32,
+    /// What the record is of.
+    kind: RecordKind,
     #[serde(flatten)]
     footer: Footer,
     #[serde(default)]
@@ -140,7 +142,14 @@ impl Comparison {
                 Some(path) => format!("{path}: {warning}"),
             }));
         }
-        Comparison { schema: SCHEMA, footer, warnings: all_warnings, regressions, cells }
+        Comparison {
+            schema: SCHEMA,
+            kind: RecordKind::Compare,
+            footer,
+            warnings: all_warnings,
+            regressions,
+            cells,
+        }
     }
 
     /// Refuses what another program wrote that cannot be shown.
@@ -198,6 +207,7 @@ impl<'a> Variants<'a> {
     fn of(comparison: &Comparison, cells: &'a [Cell]) -> Self {
         let record = |cell: &Cell| Record {
             schema: SCHEMA,
+            kind: RecordKind::Run,
             job: cell.job.clone(),
             environment: comparison
                 .footer

@@ -1,6 +1,6 @@
 //! Record of a comparison of decisions.
 
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ use crate::footer::Footer;
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Conformance {
     pub(super) schema: u32,
+    /// What the record is of.
+    pub(super) kind: RecordKind,
     /// Whether the kernel was booted; otherwise it is the running one.
     #[serde(default)]
     pub booted: bool,
@@ -93,6 +95,7 @@ impl Compared {
         let missing = self.seen.missing().map(|kind| kind.tracepoint().to_string());
         Conformance {
             schema: SCHEMA,
+            kind: RecordKind::Conform,
             booted: self.is_booted,
             not_shown: missing.collect(),
             patterns,

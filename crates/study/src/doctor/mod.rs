@@ -3,7 +3,7 @@
 mod following;
 
 use filemap_job::EngineKind;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_kernel::doctor::{self, COMMANDS};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::journal::Journal;
@@ -19,6 +19,8 @@ use crate::provenance;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {
     schema: u32,
+    /// What the record is of.
+    kind: RecordKind,
     checks: Vec<Check>,
     commands: Vec<Command>,
     #[serde(flatten)]
@@ -99,6 +101,7 @@ impl Doctor {
         };
         Doctor {
             schema: SCHEMA,
+            kind: RecordKind::Doctor,
             commands: COMMANDS.iter().map(command).collect(),
             checks,
             footer: Footer {

@@ -1,6 +1,6 @@
 //! The record of `explain`.
 
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Counters, Job, ProgramSpec, Record, Run, Summary};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ use crate::json::in_one_line;
 pub struct ExplainRecord {
     #[serde(default)]
     schema: u32,
+    /// What the record is of.
+    kind: RecordKind,
     pub(super) job: ProgramSpec,
     pub(super) engine: String,
     #[serde(default)]
@@ -189,6 +191,7 @@ impl ExplainRecord {
         }
         ExplainRecord {
             schema: SCHEMA,
+            kind: RecordKind::Explain,
             job: record.job.clone(),
             engine: record.engine.clone(),
             page_bytes,
@@ -215,6 +218,7 @@ impl ExplainRecord {
     pub(super) fn record(&self) -> Record {
         Record {
             schema: SCHEMA,
+            kind: RecordKind::Run,
             job: self.job.clone(),
             engine: self.engine.clone(),
             environment: self.footer.environment.clone(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::Program;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,8 @@ pub struct GovernSample {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernCompareRecord {
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     #[serde(flatten)]
     pub footer: Footer,
     /// The program and its arguments.
@@ -118,6 +120,7 @@ pub fn compare(
     })?;
     let record = GovernCompareRecord {
         schema: SCHEMA,
+        kind: RecordKind::GovernCompare,
         footer,
         program: options.words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         files,

@@ -1,7 +1,7 @@
 //! What was done for the processes of a program, or for some that ran already.
 
 use filemap_attach::program::parent;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{Column, Part, Report, Unit, csv, raw, table};
 use schemars::JsonSchema;
@@ -28,6 +28,8 @@ struct ProgramExit {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernRecord {
     schema: u32,
+    /// What the record is of.
+    kind: RecordKind,
     #[serde(flatten)]
     footer: Footer,
     /// The program and its arguments; nothing of processes that ran already.
@@ -93,6 +95,7 @@ impl GovernRecord {
     pub fn new(processes: Vec<ProcessRecord>, lost_records: u64, footer: Footer) -> GovernRecord {
         GovernRecord {
             schema: SCHEMA,
+            kind: RecordKind::Govern,
             footer,
             program: Vec::new(),
             ungoverned: None,

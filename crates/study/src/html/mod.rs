@@ -3,7 +3,7 @@
 //! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
 //! records are escaped where they are written: `maud` does that with every value.
 
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -20,26 +20,6 @@ use crate::govern;
 use crate::published::Published;
 use crate::run::RunRecord;
 use crate::search::Search;
-use filemap_report::Report;
-
-/// Makes the report on a record of one kind.
-type Reported = fn(&str) -> Result<Report, Error>;
-
-/// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Reported); 12] = [
-    ("groups", |json| Ok(read::<Search>(json)?.report())),
-    ("tried", |json| Ok(read::<Advice>(json)?.report())),
-    ("causes", |json| Ok(read::<ExplainRecord>(json)?.report())),
-    ("patterns", |json| Ok(read::<Conformance>(json)?.report())),
-    ("sources", |json| Ok(read::<Published>(json)?.report())),
-    ("benchmark", |json| Ok(folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command))),
-    ("endings", |json| Ok(read::<govern::GovernCompareRecord>(json)?.report())),
-    ("lost_records", |json| Ok(read::<govern::GovernRecord>(json)?.report())),
-    ("costs", |json| Ok(read::<Calibration>(json)?.report())),
-    ("checks", |json| Ok(read::<Doctor>(json)?.report())),
-    ("regressions", |json| Ok(read::<Comparison>(json)?.check()?.report(false))),
-    ("runs", |json| Ok(read::<RunRecord>(json)?.check()?.report(false))),
-];
 
 /// The page of the record that `json` is.
 ///
@@ -48,11 +28,27 @@ const KINDS: [(&str, Reported); 12] = [
 pub fn page(json: &str) -> Result<String, Error> {
     let record: Map<String, Value> = read(json)?;
     let schema = record.get("schema").and_then(Value::as_u64);
-    let kind = KINDS.iter().find(|(key, _)| record.contains_key(*key));
-    let (Some(SCHEMA_READ), Some((_, report))) = (schema, kind) else {
+    let kind = record.get("kind").cloned().map(serde_json::from_value::<RecordKind>);
+    let (Some(SCHEMA_READ), Some(Ok(kind))) = (schema, kind) else {
         return Err(Error::NoPage { schema, known: SCHEMA });
     };
-    Ok(report(json)?.html())
+    let report = match kind {
+        RecordKind::Run => read::<RunRecord>(json)?.check()?.report(false),
+        RecordKind::Compare => read::<Comparison>(json)?.check()?.report(false),
+        RecordKind::Explain => read::<ExplainRecord>(json)?.report(),
+        RecordKind::Advise => read::<Advice>(json)?.report(),
+        RecordKind::Search => read::<Search>(json)?.report(),
+        RecordKind::Conform => read::<Conformance>(json)?.report(),
+        RecordKind::Published => read::<Published>(json)?.report(),
+        RecordKind::FolioOps => {
+            folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command)
+        }
+        RecordKind::Govern => read::<govern::Run>(json)?.report(),
+        RecordKind::GovernCompare => read::<govern::Comparison>(json)?.report(),
+        RecordKind::Calibrate => read::<Calibration>(json)?.report(),
+        RecordKind::Doctor => read::<Doctor>(json)?.report(),
+    };
+    Ok(report.html())
 }
 
 /// The version of records that pages are made of.

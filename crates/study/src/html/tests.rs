@@ -131,7 +131,7 @@ fn advised() -> Value {
             "outcome": outcome(pages, ns) })
     };
     json!({
-        "schema": 1, "scope": "s", "command": "filemap advise 'r'", "environment": {},
+        "schema": 2, "kind": "advise", "scope": "s", "command": "filemap advise 'r'", "environment": {},
         "warnings": ["look at <b>"], "name": "<i>r</i>", "page_bytes": 4096,
         "words": ["<s>data.mdb reads 545 166 pages for 3624 touched (150x).", "Together: more."],
         "to_write": [{ "change": "MADV_RANDOM on <u>",

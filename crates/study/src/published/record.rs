@@ -1,7 +1,7 @@
 //! Record and report of published tables.
 
 use filemap_job::Record;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_report::{Part, Report, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ const TITLE: &str = "Published figures beside the model's";
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Published {
     schema: u32,
+    /// What the record is of.
+    kind: RecordKind,
     #[serde(flatten)]
     footer: Footer,
     /// One for each series.
@@ -44,6 +46,7 @@ impl Published {
         let summary = found.iter().map(|(cells, _)| Summary::of(cells)).collect();
         Published {
             schema: SCHEMA,
+            kind: RecordKind::Published,
             footer: Footer::of(&origins, command),
             summary,
             sources,

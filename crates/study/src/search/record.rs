@@ -1,5 +1,6 @@
 //! Record and report of a search.
 
+use filemap_job::record::RecordKind;
 use filemap_job::{Job, JobSpec, Run};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ const MOST_SHOWN: usize = 10;
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Search {
     pub schema: u32,
+    /// What the record is of.
+    pub kind: RecordKind,
     #[serde(flatten)]
     pub footer: Footer,
     /// The two variants.

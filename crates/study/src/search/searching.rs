@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
-use filemap_job::record::SCHEMA;
+use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Job, JobSpec, Record, shell_word};
 use filemap_model::{Digest, Model, Profile, trace};
 
@@ -214,6 +214,7 @@ impl<E: Engines + Sync> Searching<'_, E> {
         }
         Ok(Search {
             schema: SCHEMA,
+            kind: RecordKind::Search,
             footer,
             variants: self.variants.map(Variant::name),
             goal: self.goal,
