@@ -32,7 +32,7 @@ fn job_file_and_record_repeat_the_job() {
         assert_eq!(validate(job.spec.clone()), job, "{toml}");
         let again = job.spec.to_toml();
         assert_eq!(validate(ProgramSpec::read(&again).unwrap()), job, "{again}");
-        assert!(!again.contains"seed_text", "{again}");
+        assert!(!again.contains("seed_text"), "{again}");
         let json = serde_json::to_string(&job.spec).unwrap();
         assert_eq!(validate(serde_json::from_str(&json).unwrap()), job, "{json}");
     }
