@@ -150,7 +150,7 @@ fn accesses_that_make_no_sense() {
         "'accesses': 0 is out of range",
     );
     refused(phase("mapping = 'm'\nopen = 'o'\nworkload = 'random'"), "a phase does one thing");
-    refused(phase("mapping = 'm'\nworkload = 'random'"), "'accesses' is missing; give how many");
+    refused(phase("mapping = 'm'\nworkload = 'random'"), "0.01 of a mapping of 16 pages is less");
     refused(phase("workload = 'random'"), "a phase does one thing");
     refused(phase("map = 'm'\nworkload = 'random'"), "a phase does one thing");
 }
@@ -270,8 +270,8 @@ fn an_existing_file_says_its_size_itself() {
     };
     let file = &valid("").unwrap().files[0].file;
     assert_eq!((file.size_bytes, file.sparse, file.path.as_deref()), (5000, true, Some("/x/f")));
-    refused(valid("size = '4k'\n"), "'size' does not go with 'path'");
-    refused(valid("sparse = true\n"), "'sparse' does not go with 'path'");
+    refused(valid("size = '4k'\n"), "4k is not the size of '/x/f', 5000");
+    assert!(valid("size = '5000'\nsparse = true\n").is_ok());
     let unread = spec("").validate(None).map_err(|error| error.to_string());
     refused(unread, "'/x/f' was not looked at");
 }
@@ -412,13 +412,13 @@ fn what_is_no_program_names_its_table_and_key() {
     let of_phases = [
         (phase("pages = 3"), "phase 1: 'pages': invalid type: integer `3`; give a list such as"),
         (phase("accesses = -1"), "phase 1: 'accesses': invalid value: integer `-1`; give a whole"),
-        (phase("fraction = 0.5"), "phase 1: unknown key 'fraction'; [[thread.phase]] takes map"),
+        (phase("split = 5"), "phase 1: unknown key 'split'; [[thread.phase]] takes map"),
         (other(&phase("colour = 1")), "thread '4': phase 1: unknown key 'colour'"),
         (other("phase = [{ colour = 1 }]"), "thread 'b': phase 1: unknown key 'colour'"),
         (phase("mapping = 'm'"), "phase 1: 'workload' is missing; give a pattern such as random"),
         (phase("mapping = 'm'\nworkload = 'rnd'\naccesses = 1"), "interleave:K"),
         (phase("open = 'o'\nworkload = 'rnd'\naccesses = 1"), "known: read-random, read-seq"),
-        (phase("mapping = 'm'\nworkload = 'random'"), "phase 1: 'accesses' is missing"),
+        (phase("mapping = 'm'\nworkload = 'random'"), "phase 1: 0.01 of a mapping of 16"),
     ];
     for (text, words) in of.into_iter().chain(of_phases) {
         let told = program(&text);

@@ -208,7 +208,9 @@ fn a_sweep_is_written_out_and_repeated_exactly() {
 fn a_repeated_command_means_the_same_where_variants_change_the_size() {
     let command = "compare --workload random --variants file_size=16m,64m --json -";
     let report = json(command);
-    let accesses = |at: usize| report["cells"][at]["job"]["accesses"].as_u64().unwrap();
+    let accesses = |at: usize| {
+        report["cells"][at]["job"]["thread"][0]["phase"][0]["accesses"].as_u64().unwrap()
+    };
     assert_eq!((accesses(0), accesses(1)), (40, 163));
     let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
     assert_eq!(report["cells"], json(&format!("{command} --json -"))["cells"]);

@@ -32,7 +32,8 @@ fn a_job_agrees() {
     assert!(pattern["decisions"].as_u64() >= pattern["readahead_calls"].as_u64());
     assert!(pattern["readahead_calls"].as_u64() > Some(0));
     let command = report["command"].as_str().unwrap();
-    assert!(command.starts_with("filemap conform --kernel 6.18 --workload random"), "{command}");
+    assert!(command.starts_with("filemap conform "), "{command}");
+    assert!(command.contains("--workload random"), "{command}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn damaged_and_foreign_recordings_are_told_in_one_line() {
         ("record --show /nowhere".to_string(), "recording '/nowhere' cannot be read"),
         ("record".to_string(), "--show RECORDING or --import KIND FILE"),
         (format!("record --import strace {foreign}"), "known: perf-script, lines"),
-        (format!("run {cut} --workload random"), "--workload is for a job of one file"),
+        (format!("run {cut} --workload random"), "--workload is for a job with one"),
     ] {
         let output = filemap(&args).output().unwrap();
         let error = stderr(&output);

@@ -11,7 +11,7 @@ fn the_record_is_that_of_the_contract() {
     let record = json(&format!("{JOB} --runs 2 --json -"));
     assert_eq!(record["schema"], 2);
     assert_eq!(record["engine"], "model");
-    assert_eq!(record["job"]["workload"], "random");
+    assert_eq!(record["job"]["thread"][0]["phase"][0]["workload"], "random");
     assert!(record["environment"].is_object());
     let runs = record["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
@@ -206,8 +206,8 @@ fn flags_go_before_the_keys_of_a_job_file() {
     let job = "workload = \"stride:3\"\nfile_size = \"1m\"\naccesses = 5\nseed = 9\n";
     let job = scratch.file("job.toml", job);
     let record = json(&format!("run {job} --accesses 7 --json -"));
-    assert_eq!(record["job"]["workload"], "stride:3");
-    assert_eq!(record["job"]["accesses"], 7);
+    assert_eq!(record["job"]["thread"][0]["phase"][0]["workload"], "stride:3");
+    assert_eq!(record["job"]["thread"][0]["phase"][0]["accesses"], 7);
     assert_eq!(record["job"]["seed"], 9);
 }
 
