@@ -213,6 +213,57 @@ impl ProgramSpec {
         phases.next().filter(|_| phases.next().is_none())
     }
 
+    /// The job as a job file, without tables if flags describe it: the shortest form to print.
+    pub fn to_short_toml(&self) -> String {
+        self.to_flags().map_or_else(|| self.to_toml(), |flags| flags.to_toml())
+    }
+
+    /// The flags that describe the job, if there are any.
+    fn to_flags(&self) -> Option<JobSpec> {
+        if !self.is_single_mapping() {
+            return None;
+        }
+        let (file, mapping) = (&self.file[0], &self.mapping[0]);
+        let phase = |phase: &ThreadPhaseSpec| PhaseSpec {
+            workload: phase.workload.clone(),
+            accesses: phase.accesses,
+            fraction: phase.fraction,
+            accesses_file: phase.accesses_file.clone(),
+            seed: phase.seed,
+            seed_text: None,
+            bs: phase.bs.clone(),
+            accesses_text: phase.accesses_text.clone(),
+        };
+        let mut phases: Vec<PhaseSpec> = self.thread[0].phase.iter().map(phase).collect();
+        let mut flags = JobSpec {
+            seed_text: None,
+            file_size: file.size.clone(),
+            file: file.path.clone(),
+            sparse: file.sparse.then_some(true),
+            map_offset: mapping.offset.clone(),
+            map_len: mapping.len.clone(),
+            map_shift: mapping.shift,
+            split: mapping.split,
+            split_prot: mapping.split_prot.clone(),
+            advice: mapping.advice.clone(),
+            exec: mapping.exec.then_some(true),
+            private: mapping.private.then_some(true),
+            ..self.shared()
+        };
+        match phases.as_slice() {
+            [only] if only.seed.is_none() => {
+                let PhaseSpec { workload, accesses, fraction, accesses_file, bs, .. } =
+                    phases.remove(0);
+                flags = JobSpec { workload, accesses, fraction, accesses_file, bs, ..flags };
+            }
+            _ => flags.phase = phases,
+        }
+        let mut own = self.clone();
+        (own.seed_text, own.file[0].found) = (None, None);
+        own.thread[0].phase.iter_mut().for_each(|phase| phase.seed_text = None);
+        (ProgramSpec::from_flags(&flags).as_ref() == Ok(&own)).then_some(flags)
+    }
+
     /// Whether the job is as flags describe it: one file, one mapping of it and one thread, which
     /// have no names of their own.
     pub fn is_single_mapping(&self) -> bool {

@@ -167,7 +167,7 @@ impl JobInput {
                     | ModelError::SettledThreads { .. }
             ),
             Error::Kernel(error) => matches!(
-                error.cause(),
+                error.root_cause(),
                 KernelError::BeyondFile { .. } | KernelError::OutOfMemory { .. }
             ),
             _ => false,

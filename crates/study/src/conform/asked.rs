@@ -113,7 +113,7 @@ pub fn job_file(spec: &ProgramSpec) -> String {
         runs: None,
         ..spec.clone()
     };
-    spec.to_toml()
+    spec.to_short_toml()
 }
 
 /// Refuses what leaves no choice.

@@ -1,7 +1,7 @@
 //! Kernels with other series than expected, played by the model.
 
 use filemap_core::series::Series;
-use filemap_job::{JobSpec, ProgramSpec, Seen, Written};
+use filemap_job::{JobSpec, ProgramSpec, Seen};
 use filemap_model::Timing;
 use filemap_report::Format;
 
@@ -27,8 +27,8 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
     let named = jobs
         .iter()
         .enumerate()
-        .map(|(number, text)| (format!("job {number}"), toml::from_str(text).unwrap()));
-    let named: Vec<(String, Written)> = named.collect();
+        .map(|(number, text)| (format!("job {number}"), ProgramSpec::read(text).unwrap()));
+    let named: Vec<(String, ProgramSpec)> = named.collect();
     let series: Series = has.parse().unwrap();
     let mut bench = Bench::modelled(series, Timing::Settled, seen());
     on_bench(&named, &on, stops_at_first, &mut bench, &Mock::default()).unwrap()
@@ -145,9 +145,9 @@ fn a_difference_says_what_the_model_did() {
 #[test]
 fn the_job_file_says_the_job_and_nothing_else() {
     let found = found("baseline", Some("mmap-miss"), &[RANDOM], false);
-    let job = JobSpec::from_toml(&found.differences[0].job).unwrap();
+    let job = ProgramSpec::read(&found.differences[0].job).unwrap();
     assert_eq!((job.on, job.kernel, job.with, job.runs, job.image), (None, None, None, None, None));
-    assert!(job.fs.is_none() && job.workload.is_some(), "{}", found.differences[0].job);
+    assert!(job.fs.is_none() && job.is_single_mapping(), "{}", found.differences[0].job);
     let small = found.differences[0].job.lines().count();
     assert!(small <= 4 && job.read_ahead_kb == Some(128), "{small} lines");
     let printed = found.report().render(Format::Table);

@@ -82,7 +82,7 @@ fn causes_add_up_to_the_pages_read() {
         let spec = random_spec(&mut rng);
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, pages)) = explained(&job) else { continue };
-        let about = job.to_toml();
+        let about = job.spec.to_toml();
         done += 1;
         evicting += u64::from(found.files[0].evicted > 0);
         assert_eq!(found.pages_read(), pages, "{about}");
@@ -194,7 +194,7 @@ fn a_log_alone_is_explained_alike() {
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, _)) = explained(&job) else { continue };
         let by_log = without_waits(explained_by_log(&job));
-        assert!(by_log == without_waits(found), "{}", job.to_toml());
+        assert!(by_log == without_waits(found), "{}", job.spec.to_toml());
         done += 1;
     }
     assert!(done > JOBS / 3, "{done} jobs");
@@ -328,7 +328,7 @@ fn accesses_are_of_pages_that_are_in() {
         spec.phase.retain(|phase| phase.bs.is_none());
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, _)) = explained(&job) else { continue };
-        assert_eq!(found.absent_accesses, 0, "{}", job.to_toml());
+        assert_eq!(found.absent_accesses, 0, "{}", job.spec.to_toml());
     }
 }
 
