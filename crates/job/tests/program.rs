@@ -418,7 +418,10 @@ fn what_is_no_program_names_its_table_and_key() {
         (phase("mapping = 'm'"), "phase 1: 'workload' is missing; give a pattern such as random"),
         (phase("mapping = 'm'\nworkload = 'rnd'\naccesses = 1"), "interleave:K"),
         (phase("open = 'o'\nworkload = 'rnd'\naccesses = 1"), "known: read-random, read-seq"),
-        (phase("mapping = 'm'\nworkload = 'random'"), "phase 1: 0.01 of a mapping of 16"),
+        (
+            phase("mapping = 'm'\nworkload = 'random'"),
+            "phase 1: 'fraction': 0.01 of a mapping of 16",
+        ),
     ];
     for (text, words) in of.into_iter().chain(of_phases) {
         let told = program(&text);
