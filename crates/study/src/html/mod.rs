@@ -43,8 +43,8 @@ pub fn page(json: &str) -> Result<String, Error> {
         RecordKind::FolioOps => {
             folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command)
         }
-        RecordKind::Govern => read::<govern::Run>(json)?.report(),
-        RecordKind::GovernCompare => read::<govern::Comparison>(json)?.report(),
+        RecordKind::Govern => read::<govern::GovernRecord>(json)?.report(),
+        RecordKind::GovernCompare => read::<govern::GovernCompareRecord>(json)?.report(),
         RecordKind::Calibrate => read::<Calibration>(json)?.report(),
         RecordKind::Doctor => read::<Doctor>(json)?.report(),
     };
