@@ -1,5 +1,5 @@
-//! The flags of a job: each is defined here, once. The command line, job files, their schema, the
-//! settings of `compare`, the man pages and the completions follow from it.
+//! Job flags, each defined once. The command line, job files, their JSON schema, the settings of
+//! `compare`, the man pages and the shell completions are all derived from this table.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,52 +12,51 @@ use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
 use crate::value::{FlagValue, Kind};
 
-/// What the command line says of a flag.
+/// A flag of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// The key of a job file.
+    /// Key in a job file.
     pub key: &'static str,
     /// The name on the command line, without `--`.
     pub name: &'static str,
-    /// What it means, as its documentation has it.
+    /// Its doc comment, used as help text.
     pub doc: &'static str,
-    /// What its value is.
+    /// Type of the value.
     pub kind: Kind,
-    /// Its group: a command takes whole groups.
+    /// Its group. A command accepts whole groups.
     pub group: Group,
-    /// What help calls its value.
+    /// Placeholder for the value in help.
     pub value_name: &'static str,
-    /// The least and the largest value of a number.
+    /// Smallest and largest valid number.
     pub range: (u64, u64),
-    /// What holds where it is not given, for help.
+    /// Default value, as help shows it.
     pub default: Option<&'static str>,
-    /// Whether variants may differ in it: it says how what is compared is served, and takes one
-    /// value.
+    /// Whether `compare` accepts it as a setting of a variant (`KEY=VALUE`).
     pub is_setting: bool,
-    /// Whether a command may take several of them.
+    /// Whether a command accepts it more than once.
     pub repeats: bool,
-    /// Which jobs take it.
+    /// The jobs that accept it.
     pub of: Of,
 }
 
-/// What flags are about. Help has a heading for each.
+/// Groups of flags, each with a heading in help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What runs the job: the model, the running kernel, or one that is booted.
+    /// Where the job runs: in the model, on the running kernel or on a booted one.
     Engine,
-    /// Whose rules the model follows.
+    /// Kernel version and patch series of the model.
     Rules,
-    /// How often the job runs.
+    /// Number of runs.
     Runs,
-    /// What random accesses begin with.
+    /// Seed of random accesses.
     Seed,
-    /// What is accessed, in which order.
+    /// Which pages are accessed, and in which order.
     Accesses,
     /// The file.
     File,
     /// How the file is mapped.
     Mapping,
-    /// Limits of memory.
+    /// Memory limits.
     Memory,
     /// Architecture, filesystem, readahead and fault-around.
     Machine,
@@ -80,7 +79,7 @@ impl Group {
         Group::Thrash,
     ];
 
-    /// The heading in help.
+    /// Heading in help.
     pub fn heading(self) -> &'static str {
         match self {
             Group::Engine => "Engine",
@@ -96,18 +95,18 @@ impl Group {
     }
 }
 
-/// Which jobs take a flag.
+/// The jobs that accept a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Every job.
     All,
-    /// Jobs of one file.
+    /// Jobs with a single file.
     OneFile,
-    /// Those of the workload `thrash`.
+    /// Jobs with the workload `thrash`.
     Thrash,
 }
 
-/// What most flags are.
+/// Default fields of an entry.
 const FLAG: Flag = Flag {
     key: "",
     name: "",
@@ -122,27 +121,27 @@ const FLAG: Flag = Flag {
     of: Of::All,
 };
 
-/// What those are that only a job of one file takes.
+/// Default fields of a flag for jobs with a single file.
 const ONE_FILE: Flag = Flag { of: Of::OneFile, ..FLAG };
 
-/// What those are that only the workload `thrash` takes.
+/// Default fields of a flag of the workload `thrash`.
 const THRASH: Flag = Flag { group: Group::Thrash, is_setting: true, of: Of::Thrash, ..FLAG };
 
-/// Entries of the largest page-table page, that of 64 KiB pages.
+/// Entries of the largest page table, with 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
 
-// `struct JobSpec` comes of this, with one field for each entry: `job_spec.rs` declares it.
+// `spec!` in `job_spec.rs` declares `struct JobSpec` with one field per entry.
 spec! {
-    /// What runs the job: model or kernel.
+    /// Engine that runs the job: model or kernel.
     on: String = Flag {
         group: Group::Engine,
         value_name: "ENGINE",
         default: Some("model"),
         ..FLAG
     },
-    /// Kernel whose rules the model follows: 6.1, 6.6, 6.12, 6.18, 6.19, 7.0, 7.1, 7.2, 7.3,
-    /// mm-2026-05 (what the series were posted on, without them), mm-0b2777a511b7 (the mm tree
-    /// after 7.3), or host for the rules nearest to the running kernel.
+    /// Kernel version to model: 6.1, 6.6, 6.12, 6.18, 6.19, 7.0, 7.1, 7.2, 7.3, mm-2026-05 (the
+    /// base that the series were posted on, without them), mm-0b2777a511b7 (the mm tree after 7.3),
+    /// or host (the modelled version nearest to the running kernel).
     kernel: String = Flag {
         group: Group::Rules,
         value_name: "VERSION",
@@ -150,16 +149,16 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Kernel to boot under QEMU and to run the job on, with --on kernel.
+    /// Kernel image to boot under QEMU for --on kernel.
     image: String = Flag { group: Group::Engine, value_name: "PATH", repeats: true, ..FLAG },
     /// Directory with the modules of the image, in lib/modules/RELEASE.
     modules: String = Flag { group: Group::Engine, value_name: "DIR", repeats: true, ..FLAG },
-    /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
+    /// Patch series to apply in the model: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
     /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry,
     /// no-retry-uptodate, vma-retry-v2 (both), vma-hold, rent-or-buy. exec-order-v5, exec-bypass-v5
     /// and thp-order-v5 are version 5 as posted.
     with: String = Flag { group: Group::Rules, value_name: "SERIES,...", ..FLAG },
-    /// How many times the job is run.
+    /// Number of runs.
     runs: u64 = Flag {
         group: Group::Runs,
         value_name: "N",
@@ -167,8 +166,8 @@ spec! {
         default: Some("1"),
         ..FLAG
     },
-    /// Machine profile: the costs of the device, of a fault and of reclaim. Two are built in:
-    /// default, and server, of a machine with many CPUs whose memory is short.
+    /// Machine profile with the costs of the device, faults and reclaim: a file, or one of the
+    /// built-in profiles default and server (many CPUs, memory pressure).
     machine: String = Flag {
         group: Group::Machine,
         value_name: "PROFILE.toml",
@@ -176,11 +175,11 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K, zipf:S
-    /// (the page of rank r in proportion to r to the power of -S, such as zipf:0.99), hot:P/Q (P %
-    /// of the accesses to Q % of the pages), read-random, read-sequential, elf (to the segments of
-    /// --file), exec (calls of code: exec:cold, exec:random), or thrash (threads that each map,
-    /// read and unmap a file).
+    /// Access pattern: random, stride:N, sequential, reverse, first, interleave:K, zipf:S (rank r
+    /// with a probability proportional to 1/r^S, such as zipf:0.99), hot:P/Q (P % of the accesses
+    /// to Q % of the pages), read-random, read-sequential, elf (touch the segments of --file), exec
+    /// (call code: exec:cold, then exec:random), or thrash (threads that each map, read and unmap a
+    /// file).
     workload: String = Flag { group: Group::Accesses, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {
@@ -191,10 +190,10 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
-    /// bytes where --bs of them are read at a time. Rounded down.
+    /// Fraction of the mapping to access, such as 0.01: of its pages, or for reads of its bytes, in
+    /// blocks of --bs. Rounded down.
     fraction: f64 = Flag { group: Group::Accesses, value_name: "F", is_setting: true, ..ONE_FILE },
-    /// File with the page indexes of the mapping to access, one on each line.
+    /// File with the page indexes to access, relative to the mapping, one per line.
     accesses_file: String = Flag { group: Group::Accesses, value_name: "FILE", ..ONE_FILE },
     /// Seed of random accesses, not 0.
     seed: u64 = Flag {
@@ -205,7 +204,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Size of each read(2).
+    /// Block size of each read(2).
     bs: SizeText = Flag {
         group: Group::Accesses,
         value_name: "SIZE",
@@ -213,12 +212,12 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Size of the file, such as 20g. Units of all sizes are k, m, g, t and p, powers of 1024; kB
-    /// and KiB mean the same as k.
+    /// File size, such as 20g. Size units are k, m, g, t and p, powers of 1024; kB and KiB are the
+    /// same as k.
     file_size: SizeText = Flag { group: Group::File, value_name: "SIZE", is_setting: true, ..FLAG },
-    /// Existing file to access, or the program or library of --workload elf.
+    /// Existing file to access; for --workload elf, the program or shared library.
     file: String = Flag { group: Group::File, value_name: "PATH", ..ONE_FILE },
-    /// Where in the file the mapping begins.
+    /// Offset of the mapping in the file.
     map_offset: SizeText = Flag {
         group: Group::Mapping,
         value_name: "SIZE",
@@ -234,7 +233,7 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Where in its page-table page the mapping begins, in pages.
+    /// Offset of the mapping within its page table, in pages.
     map_shift: u64 = Flag {
         group: Group::Mapping,
         value_name: "PAGES",
@@ -243,7 +242,7 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Divide the mapping into VMAs of this many pages.
+    /// Split the mapping into VMAs of this many pages.
     split: u64 = Flag {
         group: Group::Mapping,
         value_name: "PAGES",
@@ -251,7 +250,7 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Protection that every second VMA gets: write or exec.
+    /// Protection of every second VMA of --split: write or exec.
     split_prot: String = Flag {
         group: Group::Mapping,
         value_name: "PROT",
@@ -259,8 +258,8 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Advice for the mapping, or for all mappings of a program: normal, random or sequential, and
-    /// hugepage with or without one of these, joined by a comma.
+    /// madvise(2) advice for the mapping, or for all mappings of a job with tables: normal, random
+    /// or sequential, hugepage, or one of the former and hugepage joined by a comma.
     advice: String = Flag {
         group: Group::Mapping,
         value_name: "ADVICE",
@@ -268,20 +267,20 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
-    /// Let the governor's policy read ahead in the model, instead of the kernel: in mappings of 16
-    /// MiB or more that the job neither writes to, executes nor advises itself.
+    /// Replace the kernel's readahead in the model by the governor's policy, for mappings of 16 MiB
+    /// or more that the job neither writes to, executes nor advises.
     governor: bool = Flag { group: Group::Rules, is_setting: true, ..ONE_FILE },
-    /// Make the mapping executable.
+    /// Map the file PROT_EXEC.
     exec: bool = Flag { group: Group::Mapping, is_setting: true, ..ONE_FILE },
-    /// Make the mapping private, and write to each page that is accessed.
+    /// Map the file MAP_PRIVATE and write to each accessed page.
     private: bool = Flag { group: Group::Mapping, is_setting: true, ..ONE_FILE },
-    /// Use a file without blocks on disk.
+    /// Use a sparse file, without blocks on disk.
     sparse: bool = Flag { group: Group::File, is_setting: true, ..FLAG },
-    /// Drop --file from the page cache for a real kernel, even where much of it is cached.
+    /// On a kernel, drop --file from the page cache even if much of it is cached.
     cold: bool = Flag { group: Group::File, ..ONE_FILE },
-    /// Size of the RAM. The page cache can use 95 % of it.
+    /// RAM size. The page cache can use 95 % of it.
     ram: SizeText = Flag { group: Group::Memory, value_name: "SIZE", is_setting: true, ..FLAG },
-    /// Largest size of the page cache.
+    /// Maximum size of the page cache.
     cache_limit: SizeText = Flag {
         group: Group::Memory,
         value_name: "SIZE",
@@ -303,7 +302,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Readahead size in KiB.
+    /// Readahead size in KiB (read_ahead_kb of the device).
     read_ahead_kb: u64 = Flag {
         group: Group::Machine,
         value_name: "KIB",
@@ -328,7 +327,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Base page size: 4k, and 16k or 64k on arm64.
+    /// Base page size: 4k, or on arm64 also 16k or 64k.
     page_size: SizeText = Flag {
         group: Group::Machine,
         value_name: "SIZE",
@@ -336,7 +335,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Filesystem: ext4, xfs, or base-pages for one without large folios.
+    /// Filesystem: ext4, xfs, or base-pages (any without large folios).
     fs: String = Flag {
         group: Group::Machine,
         value_name: "FS",
@@ -344,8 +343,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Size of the blocks of --fs xfs: that of a page, or since Linux 6.12 a larger one of up to
-    /// 64k.
+    /// Block size of --fs xfs. Blocks larger than a page, up to 64k, need Linux 6.12 or later.
     block_size: SizeText = Flag {
         group: Group::Machine,
         value_name: "SIZE",
@@ -353,7 +351,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// CPUs that the threads of --workload thrash or of a program run on.
+    /// Number of CPUs for the threads of --workload thrash or of a job with tables.
     cpus: u64 = Flag {
         group: Group::Machine,
         value_name: "N",
@@ -363,20 +361,20 @@ spec! {
         of: Of::Thrash,
         ..FLAG
     },
-    /// Threads of one process, each of which maps a file of its own, reads every page and unmaps
-    /// it, again and again. --file-size is the size of each file.
+    /// Number of threads in the process. Each maps a file of its own of --file-size, reads every
+    /// page, unmaps it, and repeats.
     threads: u64 = Flag {
         value_name: "N",
         range: (1, MAX_THREADS as u64),
         default: Some("64"),
         ..THRASH
     },
-    /// How long the threads do that, such as 60s.
+    /// Run time of the threads, such as 60s.
     duration: String = Flag { value_name: "TIME", default: Some("10s"), ..THRASH },
-    /// Each thread begins at some time within this, which the seed decides.
+    /// Maximum random delay before each thread starts, drawn from the seed.
     stagger: String = Flag { value_name: "TIME", default: Some("0s"), ..THRASH },
-    /// Threads of the same process that change the protection of another mapping, and sleep for a
-    /// millisecond after each change. Not more than 1024 threads in all.
+    /// Additional threads of the process that change the protection of another mapping, sleeping 1
+    /// ms after each change. At most 1024 threads in total.
     writers: u64 = Flag {
         value_name: "N",
         range: (0, MAX_THREADS as u64),
@@ -391,7 +389,7 @@ impl Flag {
         FLAGS.iter()
     }
 
-    /// What it means in one paragraph, with what holds where it is not given.
+    /// Help text as one paragraph, with the default.
     pub fn help(&self) -> String {
         let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
         let text = lines.join(" ").trim().trim_end_matches('.').to_string();
@@ -399,7 +397,7 @@ impl Flag {
     }
 }
 
-/// `key` with dashes.
+/// `key` with dashes in place of underscores.
 const fn dashed<const N: usize>(key: &str) -> [u8; N] {
     let mut name = [0; N];
     let mut at = 0;

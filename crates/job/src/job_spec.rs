@@ -1,31 +1,32 @@
-//! A job as written: the struct, the flags of its fields, how it is read, and what it names.
+//! A job as written: its struct, parsing, serialization and the files that it names.
 
 use crate::Error;
 use crate::flags::JobSpec;
 use crate::job_file::{self, Form};
 use crate::workload::{EXEC, Workload};
 
-/// Declares [`JobSpec`] with one field for each entry, and what goes over all of them. It is used
-/// once, in [`crate::flags`], which has in scope what it names.
+/// Declares [`JobSpec`] with one field per flag and the operations over all of them. Used once, in
+/// [`crate::flags`], whose imports it relies on.
 macro_rules! spec {
     ($( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $flag:expr, )+) => {
-        /// A job as written: one field for each flag of the command line, which is also the key
-        /// of that name in a job file. What is `None` was not given.
+        /// A job as written: one field per command-line flag, which is also a key of the job file.
+        /// `None`: not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct JobSpec {
             $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<$type>, )+
-            /// Workloads one after the other, instead of `workload`.
+            /// Workloads that run one after the other, instead of `workload`.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub phase: Vec<PhaseSpec>,
-            /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+            /// `seed` in decimal digits, for JSON readers that round large numbers. Takes
+            /// precedence.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub seed_text: Option<String>,
-            /// Text of `accesses_file`, which the caller reads.
+            /// Contents of `accesses_file`, read by the caller.
             #[serde(skip)]
             pub accesses_text: Option<String>,
-            /// The headers of `file` for the workload `elf`, which the caller reads.
+            /// ELF headers of `file` for the workload `elf`, read by the caller.
             #[serde(skip)]
             pub elf: Option<Elf>,
         }
@@ -45,9 +46,9 @@ macro_rules! spec {
         }, )+ ];
 
         impl JobSpec {
-            /// This job with what `flags` gives in place of its own. A flag also removes what
-            /// it is an alternative to: `accesses` and `fraction`;
-            /// `workload`, `accesses_file` and phases.
+            /// This job with the values of `flags` replacing its own. A flag also removes its
+            /// alternatives: `accesses` and `fraction` replace each other, and so do `workload`,
+            /// `accesses_file` and phases.
             pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
                 self.remove_alternatives(&flags);
                 JobSpec {
@@ -62,7 +63,7 @@ macro_rules! spec {
                 }
             }
 
-            /// Removes what a flag of `flags` is an alternative to.
+            /// Removes the alternatives of the flags set in `flags`.
             fn remove_alternatives(&mut self, flags: &JobSpec) {
                 if flags.workload.is_some() || flags.accesses_file.is_some() {
                     self.phase.clear();
@@ -77,10 +78,10 @@ macro_rules! spec {
                 }
             }
 
-            /// Gives `key`, a flag's name with underscores, this value.
+            /// Sets `key`, a flag's name with underscores, to `value`.
             ///
             /// # Errors
-            /// For a key that no job has, and a value that is not of its kind.
+            /// An unknown key, or a value that does not parse.
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
                 match key {
                     $( stringify!($key) => {
@@ -91,13 +92,13 @@ macro_rules! spec {
                 }
             }
 
-            /// The flags that were given.
+            /// The flags that are set.
             pub(crate) fn given(&self) -> impl Iterator<Item = &'static Flag> {
                 let given = [$( self.$key.is_some() ),+];
                 FLAGS.iter().zip(given).filter_map(|(flag, given)| given.then_some(flag))
             }
 
-            /// The command line's words for what was given, except phases.
+            /// The job as command-line arguments, without phases.
             pub fn flags(&self) -> Vec<String> {
                 let mut words = Vec::new();
                 $( if let Some(value) = &self.$key {
@@ -112,11 +113,11 @@ macro_rules! spec {
 pub(crate) use spec;
 
 impl JobSpec {
-    /// Reads a job file.
+    /// Parses a job file.
     ///
     /// # Errors
-    /// In one line, with the line of the file: what is no TOML, a key that is unknown or given
-    /// twice, or a value of the wrong type.
+    /// One line with the line number: invalid TOML, an unknown or duplicate key, or a value of the
+    /// wrong type.
     pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
         toml::from_str(text).map_err(|error| {
             if job_file::has_tables(text) {
@@ -127,12 +128,12 @@ impl JobSpec {
         })
     }
 
-    /// The job as a job file, with what it says and nothing else.
+    /// The job as a job file, without defaults.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a job's keys and values are all TOML's")
     }
 
-    /// Whether it maps the segments of the ELF file `file`, whose headers the caller then reads into
+    /// Whether it maps the segments of the ELF file `file`. The caller then reads its headers into
     /// `elf`.
     pub fn maps_elf(&self) -> bool {
         self.workloads().any(|name| name == Workload::Elf.to_string())
@@ -150,7 +151,7 @@ impl JobSpec {
         self.workload.as_deref().into_iter().chain(phases)
     }
 
-    /// The accesses files that the job names, with the place for the text of each.
+    /// The accesses files that the job names, each with the field for its contents.
     pub fn accesses_files(&mut self) -> impl Iterator<Item = (&str, &mut Option<String>)> {
         let own = self.accesses_file.as_deref().map(|path| (path, &mut self.accesses_text));
         let phases = self.phase.iter_mut().filter_map(|phase| {

@@ -1,4 +1,4 @@
-//! The flags that say where a report goes.
+//! Flags that select the format and destination of a report.
 
 use std::str::FromStr;
 
@@ -8,12 +8,12 @@ use filemap_report::Format;
 use super::{Inputs, Output};
 use crate::error::Error;
 
-/// What a comparison prints.
+/// Output format of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Its report.
+    /// A report.
     Report(Format),
-    /// Its table for a mail to a kernel list.
+    /// A table for a mail to a kernel mailing list.
     Letter,
 }
 
@@ -36,12 +36,12 @@ impl FromStr for Form {
     }
 }
 
-/// Where the report of a command goes.
+/// Format and destination of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// Format of the report: table, markdown, csv or json. CSV has the table only. Scope, command
-    /// and environment are in the other formats.
+    /// Report format: table, markdown, csv or json. CSV has the table only; the other formats also
+    /// have scope, command and environment.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub struct OutputFlags {
 }
 
 impl OutputFlags {
-    /// Opens the outputs that they name, and `others`.
+    /// Opens the outputs and `others`.
     ///
     /// # Errors
     /// As for [`Output::open`].
@@ -62,14 +62,14 @@ impl OutputFlags {
     }
 }
 
-/// Where the report of a comparison goes.
+/// Format and destination of a comparison.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ComparisonFlags {
-    /// Format of the report: table, markdown, csv, json or kernel. CSV has the table only. Scope,
-    /// command and environment are in the other formats. kernel is for a mail to a kernel list:
-    /// ASCII in 75 columns, with medians and spread before and after, the kernels, the machine, and
-    /// the command in lines that can be pasted. Several jobs are rows of one table there.
+    /// Report format: table, markdown, csv, json or kernel. CSV has the table only; the other
+    /// formats also have scope, command and environment. kernel is for mail to a kernel mailing
+    /// list: ASCII, 75 columns, medians and spread before and after, the kernels, the machine and
+    /// the command, wrapped for pasting. Several jobs become rows of one table.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Form,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub struct ComparisonFlags {
 }
 
 impl ComparisonFlags {
-    /// Opens the outputs that they name.
+    /// Opens the outputs.
     ///
     /// # Errors
     /// As for [`Output::open`].
@@ -94,22 +94,21 @@ impl ComparisonFlags {
         self.format == Form::Letter
     }
 
-    /// Where the page goes.
+    /// Path of the HTML page.
     pub fn html(&self) -> Option<&str> {
         self.files.html.as_deref()
     }
 }
 
-/// Files that a report is written to as well.
+/// Files that the report is written to in addition.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ReportFiles {
-    /// Also write the report as JSON to this file. - means stdout, in place of the report.
+    /// Also write the report as JSON to this file; - is stdout, in place of the report.
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub json: Option<String>,
-    /// Also write the report as a page: one HTML file with pictures, which needs no network. -
-    /// means stdout, in place of the report. filemap report makes the same page later from the file
-    /// of --json.
+    /// Also write the report as a self-contained HTML page with charts; - is stdout, in place of
+    /// the report. filemap report renders the same page from a --json file.
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub html: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A program as written: its tables, and the keys that stand before them.
+//! A job file with tables: its top-level keys and their parsing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,14 +10,14 @@ use crate::job_file::{self, Form};
 use crate::origins::Origins;
 use crate::size::SizeText;
 
-/// Declares the struct, and what goes over its keys. Those that are `shared` are keys of jobs of
-/// one file as well: where and how something runs.
+/// Declares the struct and the operations over its keys. `shared` keys also exist in jobs with a
+/// single file: they say where and how the job runs.
 macro_rules! program {
     (
         shared { $( $(#[doc = $shared_doc:literal])+ $shared:ident: $shared_type:ty, )+ }
         own { $( $(#[doc = $own_doc:literal])+ $own:ident: $own_type:ty, )+ }
     ) => {
-        /// A program as written. What is `None` was not given.
+        /// A job as written, with tables. `None`: not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct ProgramSpec {
@@ -25,30 +25,30 @@ macro_rules! program {
             pub $shared: Option<$shared_type>, )+
             $( $(#[doc = $own_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $own: Option<$own_type>, )+
-            /// The files.
+            /// Files.
             pub file: Vec<FileSpec>,
             /// Open file descriptions.
             pub open: Vec<OpenSpec>,
             /// Mappings.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub mapping: Vec<MappingSpec>,
-            /// What the program does: the phases of each thread.
+            /// Threads and their phases.
             pub thread: Vec<ThreadSpec>,
-            /// Which of its values flags gave, for messages.
+            /// Which values came from flags, for error messages.
             #[serde(skip)]
             pub origins: Origins,
         }
 
         impl ProgramSpec {
-            /// The keys that stand before its tables.
+            /// The top-level keys.
             pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+ $( stringify!($own), )+];
 
-            /// The keys before the tables, as flags.
+            /// The shared keys, as flags.
             pub fn shared(&self) -> JobSpec {
                 JobSpec { $( $shared: self.$shared.clone(), )+ ..JobSpec::default() }
             }
 
-            /// Replaces the keys before the tables by those that `flags` give.
+            /// Replaces the shared keys that `flags` sets.
             pub(crate) fn overlay(self, flags: &JobSpec) -> ProgramSpec {
                 let mut spec =
                     ProgramSpec { $( $shared: flags.$shared.clone().or(self.$shared), )+ ..self };
@@ -60,12 +60,12 @@ macro_rules! program {
                 spec
             }
 
-            /// Sets the keys before the tables that are not given to those of `other`.
+            /// Takes shared keys that are not set from `other`.
             pub fn or_shared(self, other: &ProgramSpec) -> ProgramSpec {
                 ProgramSpec { $( $shared: self.$shared.or(other.$shared.clone()), )+ ..self }
             }
 
-            /// Whether `key` stands before the tables.
+            /// Whether `key` is a shared key.
             pub(crate) fn is_shared(key: &str) -> bool {
                 [$( stringify!($shared) ),+].contains(&key)
             }
@@ -75,77 +75,77 @@ macro_rules! program {
 
 program! {
     shared {
-        /// Engine: `model` or `kernel`.
+        /// Engine: `model` or `kernel`. Default: `model`.
         on: String,
-        /// How many runs.
+        /// Number of runs. Default: 1.
         runs: u64,
-        /// Rules of the model: `6.1`, `6.6`, `6.12`, `6.18` or `host`.
+        /// Kernel version to model: `6.1`, `6.6`, `6.12`, `6.18` (the default) and others, or
+        /// `host`.
         kernel: String,
         /// Path of a kernel image to boot.
         image: String,
         /// Directory with the modules of the image.
         modules: String,
-        /// Patch series on top, joined by `,` or `+`.
+        /// Patch series to apply, joined by `,` or `+`.
         with: String,
-        /// Path of a machine profile.
+        /// Machine profile: a path, or the name of a built-in one.
         machine: String,
         /// Seed of random patterns.
         seed: u64,
-        /// `seed` in decimal digits, for readers of JSON that round large numbers; takes precedence.
+        /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
         seed_text: String,
-        /// Existing files are dropped from the page cache for a real kernel, even where much of
-        /// them is cached.
+        /// On a kernel, drop existing files from the page cache even if much of them is cached.
         cold: bool,
-        /// RAM of the machine.
+        /// RAM size.
         ram: SizeText,
-        /// Size of the page cache.
+        /// Maximum size of the page cache.
         cache_limit: SizeText,
-        /// `memory.high` of the cgroup.
+        /// `memory.high` of the memory cgroup.
         memory_high: SizeText,
-        /// `memory.max` of the cgroup.
+        /// `memory.max` of the memory cgroup.
         memory_max: SizeText,
-        /// Readahead size in KiB.
+        /// Readahead size in KiB. Default: 128.
         read_ahead_kb: u64,
-        /// Fault-around size.
+        /// Fault-around size. Default: `64k`.
         fault_around: SizeText,
-        /// Architecture: `x86-64` or `arm64`.
+        /// Architecture: `x86-64` or `arm64`. Default: `x86-64`.
         arch: String,
-        /// Base page size.
+        /// Base page size. Default: `4k`.
         page_size: SizeText,
-        /// Filesystem: `ext4`, `xfs` or `base-pages`.
+        /// Filesystem: `ext4`, `xfs` or `base-pages`. Default: `ext4`.
         fs: String,
-        /// Size of its blocks, on XFS.
+        /// Block size of the filesystem; larger than a page on XFS only.
         block_size: SizeText,
-        /// CPUs that its threads run on.
+        /// Number of CPUs that the threads run on.
         cpus: u64,
-        /// The governor's policy reads ahead, in the model.
+        /// Replace the kernel's readahead in the model by the governor's policy.
         governor: bool,
     }
     own {
-        /// Memory that the program holds beside its files.
+        /// Anonymous memory that the program holds in addition to its files.
         anonymous: SizeText,
     }
 }
 
-/// A file that exists already.
+/// An existing file that a job names.
 pub struct ExistingFile<'a> {
-    /// Its name.
+    /// Name of the file's table.
     pub name: &'a str,
-    /// Its path.
+    /// Path of the file.
     pub path: &'a str,
-    /// Whether its headers are wanted.
+    /// Whether its ELF headers are needed.
     pub is_elf: bool,
-    /// Where to put what is found there.
+    /// Where the caller stores what it found.
     pub found: &'a mut Option<FoundFile>,
 }
 
 impl ProgramSpec {
-    /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
+    /// Whether `text` is a job file with tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
         job_file::has_tables(text)
     }
 
-    /// The files that exist already.
+    /// The existing files that the job names.
     pub fn existing_files(&mut self) -> impl Iterator<Item = ExistingFile<'_>> {
         let ProgramSpec { file, open, mapping, .. } = self;
         let (opens, mappings) = (&*open, &*mapping);
@@ -159,7 +159,7 @@ impl ProgramSpec {
         })
     }
 
-    /// The accesses files that its phases name, with the place for the text of each.
+    /// The accesses files that the phases name, each with the field for its contents.
     pub fn accesses_files(&mut self) -> impl Iterator<Item = (&str, &mut Option<String>)> {
         let phases = self.thread.iter_mut().flat_map(|thread| &mut thread.phase);
         phases.filter_map(|phase| {
@@ -170,17 +170,17 @@ impl ProgramSpec {
     /// The job as a job file.
     pub fn to_toml(&self) -> String {
         let mut spec = self.clone();
-        // TOML does not round integers.
+        // TOML integers are not rounded.
         spec.seed_text = None;
         let phases = spec.thread.iter_mut().flat_map(|thread| &mut thread.phase);
         phases.for_each(|phase| phase.seed_text = None);
         toml::to_string(&spec).unwrap_or_default()
     }
 
-    /// Reads a job file, with tables or without.
+    /// Parses a job file, with or without tables.
     ///
     /// # Errors
-    /// Those of [`ProgramSpec::from_toml`] and [`ProgramSpec::from_flags`].
+    /// As for [`ProgramSpec::from_toml`] and [`ProgramSpec::from_flags`].
     pub fn read(text: &str) -> Result<ProgramSpec, Error> {
         match job_file::has_tables(text) {
             true => ProgramSpec::from_toml(text),
@@ -188,7 +188,7 @@ impl ProgramSpec {
         }
     }
 
-    /// Reads a job file with tables.
+    /// Parses a job file with tables.
     ///
     /// # Errors
     /// As for [`crate::JobSpec::from_toml`].

@@ -1,4 +1,4 @@
-//! The tables of a program as written.
+//! The tables of a job file.
 
 use std::sync::Arc;
 
@@ -8,170 +8,169 @@ use crate::elf::Elf;
 use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
 
-/// One `[[file]]`.
+/// A `[[file]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileSpec {
-    /// What other tables call it.
+    /// Name, referred to by other tables.
     pub name: String,
-    /// Its size. Of an existing file it may be left out, and has to be right.
+    /// File size. Optional for an existing file, whose size it must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeText>,
-    /// The path of an existing file.
+    /// Path of an existing file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Without blocks on disk.
+    /// Sparse: without blocks on disk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
-    /// So many files of that size, each for one thread of a table with the same count. What is
-    /// opened and mapped of them is there as often.
+    /// Number of identical files, one for each thread of a `[[thread]]` with the same count. Their
+    /// opens and mappings are repeated likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// What was found at its path: job files do not say it.
+    /// What the caller found at `path`; not part of a job file.
     #[serde(skip)]
     pub found: Option<FoundFile>,
 }
 
-/// An existing file as it was found.
+/// Size and layout of an existing file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Its size in bytes: at least 1.
+    /// Size in bytes, at least 1.
     pub size_bytes: u64,
     /// It has no blocks on disk.
     pub sparse: bool,
-    /// Its headers, where a mapping is of its segments.
+    /// ELF headers, if its segments are mapped.
     pub elf: Option<Elf>,
 }
 
-/// One `[[open]]`.
+/// An `[[open]]` table: an open file description.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSpec {
-    /// What other tables call it.
+    /// Name, referred to by other tables.
     pub name: String,
-    /// The name of its file.
+    /// Name of the file.
     pub file: String,
-    /// Opened with `O_DIRECT`: reads go past the page cache, in blocks of 4 KiB. Mappings of it use
-    /// the cache as others do.
+    /// Open with `O_DIRECT`: reads bypass the page cache, in blocks of 4 KiB. Mappings of it use
+    /// the cache as usual.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
 }
 
-/// One `[[mapping]]`.
+/// A `[[mapping]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MappingSpec {
-    /// What other tables call it.
+    /// Name, referred to by other tables.
     pub name: String,
-    /// The name of the open file that it is made from.
+    /// Name of the open file that is mapped.
     pub open: String,
-    /// Where in the file it begins.
+    /// Offset in the file. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<SizeText>,
-    /// Its length, up to the end of the file if not given. It may be longer than that.
+    /// Length, which may exceed the file. Default: up to the end of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub len: Option<SizeText>,
-    /// How many pages into its page-table page it begins.
+    /// Offset within its page table, in pages. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<u64>,
-    /// `normal`, `random` or `sequential`, or `hugepage`, or one of those and `hugepage`, joined by
-    /// `,`.
+    /// madvise(2) advice: `normal`, `random` or `sequential`, `hugepage`, or one of the former and
+    /// `hugepage` joined by `,`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// The segments of the program or library that its file is, as the loader maps them.
+    /// Map the ELF segments of the file, as the program loader does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elf: bool,
-    /// Mapped executable.
+    /// Map `PROT_EXEC`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exec: bool,
-    /// Mapped `MAP_PRIVATE`.
+    /// Map `MAP_PRIVATE`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// Pages of each VMA that it is cut into.
+    /// Split the mapping into VMAs of this many pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<u64>,
-    /// Protection of every second VMA: `write` or `exec`.
+    /// Protection of every second VMA of `split`: `write` or `exec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split_prot: Option<String>,
 }
 
-/// One `[[thread]]`.
+/// A `[[thread]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadSpec {
-    /// Its name; its number from 1 if not given.
+    /// Name. Default: its number, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The name of its process: `main` if not given. The others are forked from that one before
-    /// the first phase, with what it has open and mapped.
+    /// Name of its process. Default: `main`. Other processes are forked from `main` before the
+    /// first phase and inherit its open files and mappings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
-    /// So many threads that do the same: with files that are there as often, each with one of its
-    /// own.
+    /// Number of identical threads. Files with the same count are divided among them, one each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Each of them begins at some time within this, such as `100ms`, which the seed decides.
+    /// Maximum random delay before each thread starts, such as `100ms`, drawn from the seed.
+    /// Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stagger: Option<String>,
-    /// How often it does all of its phases: once if not given.
+    /// Number of times that the phases are repeated. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u64>,
-    /// For how long it does them again and again, such as `10s`, instead of a number.
+    /// Time to repeat the phases for, such as `10s`, instead of `repeat`.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<String>,
-    /// What it does, in order.
+    /// Its phases, in order.
     pub phase: Vec<ThreadPhaseSpec>,
 }
 
-/// One `[[thread.phase]]`: accesses, a call about a mapping or an open file, or something that only
-/// takes time.
+/// A `[[thread.phase]]` table: accesses, a system call on a mapping or an open file, a wait or a
+/// sleep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadPhaseSpec {
-    /// The name of the mapping to be made, which is then not there from the beginning.
+    /// Name of a mapping to create, which then does not exist at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
-    /// The name of the mapping of which all or a part is taken away.
+    /// Name of a mapping to unmap, in whole or in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmap: Option<String>,
-    /// The name of a barrier: it waits there until all threads have come that name it.
+    /// Name of a barrier: wait until all threads that name it have reached it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub barrier: Option<String>,
-    /// Forks a child that ends at once, and waits for it.
+    /// Fork a child that exits immediately, and wait for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// Nanoseconds that it sleeps.
+    /// Time to sleep, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep_ns: Option<u64>,
-    /// The name of the mapping that is accessed.
+    /// Name of the mapping to access, or to apply `madvise` or `mprotect` to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<String>,
-    /// The name of the open file that is read with `read(2)`.
+    /// Name of the open file to read with `read(2)`, or to apply `fadvise` to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
-    /// Advice for the mapping: `normal`, `random`, `sequential`, `hugepage`, `nohugepage`,
+    /// `madvise(2)` on the mapping: `normal`, `random`, `sequential`, `hugepage`, `nohugepage`,
     /// `willneed`, `dontneed`, `cold`, `pageout` or `populate-read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub madvise: Option<String>,
-    /// What the mapping may be used for besides reading: `write`, `exec`, or `as-mapped` for what
-    /// it was mapped for.
+    /// `mprotect(2)` on the mapping, which stays readable: `write`, `exec`, or `as-mapped` for its
+    /// original protection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mprotect: Option<String>,
-    /// Advice for the open file: `normal`, `random`, `sequential`, `noreuse`, `willneed` or
-    /// `dontneed`.
+    /// `posix_fadvise(2)` on the open file: `normal`, `random`, `sequential`, `noreuse`, `willneed`
+    /// or `dontneed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fadvise: Option<String>,
-    /// Where in the open file the part begins that is read; where the part of a mapping or an open
-    /// file begins that advice, protection or `unmap` is for.
+    /// Offset of the range that is read, advised, protected or unmapped. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<SizeText>,
-    /// How long that part is.
+    /// Length of that range. Default: up to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub len: Option<SizeText>,
-    /// The accesses write.
+    /// Write to the pages instead of reading them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub write: bool,
-    /// Nanoseconds between two accesses.
+    /// Time between two accesses, in nanoseconds. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think_ns: Option<u64>,
     /// Access pattern.
@@ -180,48 +179,49 @@ pub struct ThreadPhaseSpec {
     /// Number of accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
-    /// Number of accesses as a fraction of the mapping's pages, or of the bytes that are read; 0.01
-    /// if neither is given.
+    /// Number of accesses as a fraction of the mapping's pages, or of the bytes in blocks of `bs`.
+    /// Default: 0.01.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
-    /// Path of a list of page indexes of the mapping, one a line, instead of a pattern.
+    /// Path of a file with page indexes relative to the mapping, one per line, instead of a
+    /// pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses_file: Option<String>,
-    /// Pages of a mapping, in order of access, instead of a pattern.
+    /// Page indexes relative to the mapping, in order of access, instead of a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Arc<Vec<u64>>>,
-    /// Where in an open file each block is read, in bytes, instead of a pattern.
+    /// Byte offsets of the reads of an open file, instead of a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offsets: Option<Arc<Vec<u64>>>,
-    /// Seed of random patterns; the job's if not given.
+    /// Seed of random patterns. Default: the job's seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// `seed` in decimal digits, for readers of JSON that round large numbers; takes precedence.
+    /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_text: Option<String>,
-    /// Size of a read.
+    /// Block size of each read. Default: `4k`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,
-    /// Text of `accesses_file`, which the caller reads.
+    /// Contents of `accesses_file`, read by the caller.
     #[serde(skip)]
     pub accesses_text: Option<String>,
-    /// Phases of other threads that it waits for before it begins.
+    /// Phases of other threads that must have ended before this one starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<AfterSpec>,
 }
 
-/// A phase of another thread, which ends before one begins.
+/// A phase of another thread that must have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AfterSpec {
-    /// The name of the thread.
+    /// Name of the thread.
     pub thread: String,
-    /// The phase, counted from 1.
+    /// Number of the phase, from 1.
     pub phase: u64,
 }
 
 impl ThreadPhaseSpec {
-    /// Its accesses, without the mapping or open file that they are of.
+    /// Its accesses, without the name of the mapping or open file.
     pub(super) fn accesses(&self) -> PhaseSpec {
         PhaseSpec {
             workload: self.workload.clone(),
@@ -235,7 +235,7 @@ impl ThreadPhaseSpec {
         }
     }
 
-    /// Whether it accesses pages or bytes, as opposed to a call or a pause.
+    /// Whether it accesses pages or reads bytes, as opposed to a call, a wait or a sleep.
     pub fn has_accesses(&self) -> bool {
         self.workload.is_some()
             || self.accesses_file.is_some()
