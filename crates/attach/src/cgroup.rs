@@ -1,4 +1,4 @@
-//! The processes of a cgroup, version 1 or 2.
+//! Lists the processes of a cgroup, version 1 or 2.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use crate::Error;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// What every cgroup has: the processes in it, but not those in cgroups within it.
+/// File present in every cgroup; lists its member processes, excluding descendant cgroups.
 const PROCESSES: &str = "cgroup.procs";
 
-/// The processes of a cgroup and of those within it. It is named by its path, by its path in a
-/// hierarchy below `/sys/fs/cgroup`, or as a systemd unit, such as `x.service`.
+/// Returns the processes of a cgroup and its descendants. `name` is an absolute path, a path
+/// relative to a hierarchy under `/sys/fs/cgroup`, or a systemd unit such as `x.service`.
 pub fn processes(name: &str) -> Result<Vec<u32>, Error> {
     processes_below(Path::new(ROOT), name)
 }
@@ -23,9 +23,10 @@ fn processes_below(root: &Path, name: &str) -> Result<Vec<u32>, Error> {
     let mut found = BTreeSet::new();
     let mut left = vec![cgroup];
     while let Some(cgroup) = left.pop() {
-        // It may be gone meanwhile; one of version 2 with threads of its own lists no processes.
+        // The cgroup may have been removed meanwhile; reading cgroup.procs of a threaded v2 cgroup
+        // fails with EOPNOTSUPP.
         let listed = fs::read_to_string(cgroup.join(PROCESSES)).unwrap_or_default();
-        // Processes of other namespaces have the number 0.
+        // Processes outside of our PID namespace are listed as 0.
         let pids = listed.lines().filter_map(|pid| pid.parse().ok()).filter(|pid: &u32| *pid != 0);
         found.extend(pids);
         left.extend(directories(&cgroup));
@@ -57,7 +58,8 @@ fn find(root: &Path, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The cgroup of this name anywhere in a hierarchy, those that are nearer to its root first.
+/// Finds a cgroup of this name anywhere in a hierarchy, breadth first: the one closest to the root
+/// wins.
 fn find_unit(hierarchy: PathBuf, name: &Path) -> Option<PathBuf> {
     let mut level = vec![hierarchy];
     while !level.is_empty() {
@@ -70,7 +72,7 @@ fn find_unit(hierarchy: PathBuf, name: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The directories in a directory, without symbolic links to others.
+/// Subdirectories of `path`; symbolic links are not followed.
 fn directories(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -81,7 +83,7 @@ fn directories(path: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A hierarchy of directories with these processes.
+    /// Creates a mock hierarchy of `(cgroup, contents of cgroup.procs)`.
     fn hierarchy(cgroups: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a directory");
         for (path, pids) in cgroups {

@@ -1,56 +1,56 @@
-//! What a process did.
+//! Events of followed processes.
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::mapped_range::MappedRange;
 
-/// Something that a thread did.
+/// One event of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<W = EventKind> {
-    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the event, in nanoseconds of CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// The process, as this process' namespace numbers it.
+    /// Process ID in the PID namespace of this process.
     pub pid: u32,
-    /// The thread that did it; the process itself where that is not known.
+    /// Thread ID; equal to `pid` where the source does not report threads.
     pub tid: u32,
     pub kind: W,
 }
 
-/// What a thread can do.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// Something is mapped in place of what was there, or has another protection.
+    /// A range was mapped, replacing any previous mapping there, or its protection changed.
     Map(MappedRange),
-    /// A page was touched that the page table had no entry for.
+    /// A page without a page table entry was touched.
     Fault {
-        /// The address. Of [`FaultKind::Seen`] it is that of the page.
+        /// Faulting address; for [`FaultKind::Scanned`], the start of the page.
         address: u64,
         kind: FaultKind,
     },
-    /// The process was made by `parent`, or a thread was where `parent` is the process itself. A
-    /// process has the mappings of its parent.
+    /// `parent` forked this process, which inherits its mappings. If `parent` is the process
+    /// itself, it created a thread.
     Fork { parent: u32 },
-    /// The process has become another program: nothing that was mapped before is there.
+    /// The process called execve(2): all previous mappings are gone.
     Exec,
-    /// The thread ends; the process does where it is its last.
+    /// The thread exited; for the last thread of a process, so did the process.
     Exit,
-    /// The kernel had no room for so many records of any process.
+    /// Number of records the kernel dropped for lack of buffer space. They may concern any followed
+    /// process.
     Lost { records: u64 },
 }
 
-/// How a fault was served, as far as the way of following tells.
+/// How a fault was served, as far as the [`FollowMethod`](crate::FollowMethod) can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The page was not in the page cache.
+    /// Major fault: the page was not in the page cache.
     Major,
-    /// It was.
+    /// Minor fault: the page was in the page cache.
     Minor,
-    /// An entry of the page table was found that was not there before: the page was touched, or
-    /// fault-around mapped it.
+    /// A page table scan found a new entry: the page was touched, or fault-around mapped it.
     Scanned,
 }
 
-/// The current time of the clock that events have, in nanoseconds.
+/// Current CLOCK_MONOTONIC time in nanoseconds, the clock of [`Event::at_ns`].
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()

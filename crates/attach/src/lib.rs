@@ -1,9 +1,10 @@
-//! Follows processes from outside, and acts on them.
+//! Observes running processes and acts on them from outside.
 //!
-//! A process is followed without anything being loaded into it: the kernel tells of its mappings
-//! and faults. This crate knows no purpose: what is done with an [`Event`] is its caller's affair.
+//! Nothing is loaded into the observed process: its mappings and page faults come from perf events,
+//! tracepoints, `/proc` and the page tables. The crate attaches no policy to an [`Event`]; what to
+//! do with it is up to the caller.
 
-// What a name says is not said again.
+// Items whose name documents them fully carry no comment.
 #![allow(missing_docs)]
 
 pub mod cgroup;

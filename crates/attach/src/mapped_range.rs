@@ -1,11 +1,12 @@
-//! What a process has mapped.
+//! Address ranges that a process has mapped.
 
 use std::path::PathBuf;
 
-/// A file, by what the kernel tells of its mappings.
+/// Identity of a file as the kernel reports it for mappings: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
-    /// Of the device that its filesystem has, which can differ from what stat(2) says (Btrfs).
+    /// Major number of the superblock's device (`s_dev`). It can differ from `st_dev` of stat(2),
+    /// as on Btrfs.
     pub major: u32,
     pub minor: u32,
     pub inode: u64,
@@ -15,19 +16,19 @@ pub struct FileId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MappedFile {
     pub id: FileId,
-    /// Its path in the process' own root directory and mount namespace when it was mapped. It is
-    /// no way to the file for anybody else: see [`crate::FileId`].
+    /// Path in the process's root directory and mount namespace at the time of mapping. It may lead
+    /// elsewhere in other namespaces or by now; identify the file by [`FileId`].
     pub path: PathBuf,
 }
 
-/// A range of addresses that a process has mapped in one way.
+/// An address range with uniform backing, protection and sharing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedRange {
     pub address: u64,
     pub length_bytes: u64,
-    /// Where it begins in the file, in bytes.
+    /// File offset of the first byte.
     pub offset_bytes: u64,
-    /// `None` where it is no file's.
+    /// Backing file; `None` for anonymous memory and special mappings.
     pub file: Option<MappedFile>,
     /// `PROT_` bits.
     pub protection: u32,
@@ -36,22 +37,22 @@ pub struct MappedRange {
 }
 
 impl MappedRange {
-    /// The address after its last byte.
+    /// End address, exclusive.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.length_bytes)
     }
 
-    /// Whether an address is in it.
+    /// Whether the range includes `address`.
     pub fn contains(&self, address: u64) -> bool {
         (self.address..self.end()).contains(&address)
     }
 
-    /// Whether what was written there may be in no file.
+    /// Whether the range may hold copy-on-write pages, which no file contains.
     pub fn is_private_writable(&self) -> bool {
         !self.is_shared && self.protection & libc::PROT_WRITE.cast_unsigned() != 0
     }
 
-    /// The part of it from `start` to `end`; `None` where nothing is left.
+    /// The intersection with `start..end`, with the file offset adjusted; `None` if empty.
     pub fn part(&self, start: u64, end: u64) -> Option<MappedRange> {
         let (start, end) = (start.max(self.address), end.min(self.end()));
         (start < end).then(|| MappedRange {

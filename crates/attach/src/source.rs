@@ -1,4 +1,4 @@
-//! Where the kernel tells what processes do.
+//! Event source over tracepoints, or over a [`Follower`] where tracepoints are unavailable.
 
 use std::collections::HashSet;
 use std::os::fd::RawFd;
@@ -8,66 +8,68 @@ use std::time::{Duration, Instant};
 use crate::trace_points::{TraceEvent, TraceEventKind, Tracepoints};
 use crate::{Error, FollowMethod, Follower, MappedRange, event, now_ns};
 
-/// A record is in its ring by so long after its time.
+/// Upper bound on the delay between a record's timestamp and its arrival in the ring buffer.
 const MAX_RECORD_DELAY_NS: u64 = 1_000_000;
 
 const MAX_WAIT: Duration = Duration::from_millis(2);
 
-/// Programs map their files when they begin, and one after the other.
+/// Programs map their files right after exec, and one soon after another.
 const SPIN_AFTER_EXEC: Duration = Duration::from_millis(100);
 const SPIN_AFTER_MAP: Duration = Duration::from_millis(10);
-/// Where faults are kept, each is to be looked at soon.
+/// When faults are collected, the caller wants to examine each soon.
 const SPIN_AFTER_FAULT: Duration = Duration::from_millis(2);
 
-/// TraceEventKind is told of processes.
+/// Events of processes, buffered until they can be delivered in order of time.
 pub struct EventSource {
     backend: SourceBackend,
-    /// TraceEventKind was told, and may be later than what is told next.
+    /// Events read so far, of which records still under way may precede the newest.
     pending: Vec<TraceEvent>,
-    /// Mappings, advice, new processes and new programs of [`EventSource::early`] that nobody has
-    /// looked at.
+    /// Copies of the mapping, advice, fork and exec events in `pending` that
+    /// [`EventSource::take_new_events`] has not returned yet.
     unacted: Vec<TraceEvent>,
-    /// The process, the thread and the address of each fault that nobody has looked at, where they
-    /// are kept.
+    /// PID, TID and address of each fault that [`EventSource::take_faults`] has not returned yet;
+    /// `None` unless faults are collected.
     faults: Option<Vec<(u32, u32, u64)>>,
     spin_until: Instant,
-    /// There is another CPU for the program.
+    /// Whether a second CPU is available, so that polling does not delay the observed program.
     has_spare_cpu: bool,
 }
 
 enum SourceBackend {
-    /// Tracepoints, which root has.
+    /// Requires root.
     Tracepoints(Tracepoints),
     Follower(Follower),
 }
 
 impl EventSource {
-    /// Of what this thread starts, by the tracepoints at `root`. They begin where a child switches
-    /// them on.
+    /// Observes future children of the calling thread by the tracepoints of the tracefs at `root`.
+    /// The returned event descriptors are disabled; each child enables them by
+    /// [`crate::trace_points::enable_events`].
     ///
     /// # Errors
-    /// No right to them.
+    /// The caller may not use tracepoints.
     pub fn children_with_tracepoints(root: &Path) -> Result<(EventSource, Vec<RawFd>), Error> {
         let points = Tracepoints::for_children(root)?;
         let events = points.descriptors();
         Ok((EventSource::with_backend(SourceBackend::Tracepoints(points)), events))
     }
 
-    /// Of what this thread starts, for everybody.
+    /// Observes future children of the calling thread by unprivileged perf events.
     ///
     /// # Errors
-    /// No right to perf events.
+    /// The caller may not use perf events.
     pub fn children() -> Result<EventSource, Error> {
         Ok(EventSource::with_backend(SourceBackend::Follower(Follower::for_children_with(
             FollowMethod::PerfEvents,
         )?)))
     }
 
-    /// Of processes that run, by the tracepoints at `root` where they may be used, and why some of
-    /// them cannot be followed if others can.
+    /// Observes running processes, by the tracepoints of the tracefs at `root` where available,
+    /// otherwise by perf events. If only some processes can be observed, the last refusal is
+    /// returned along with the source.
     ///
     /// # Errors
-    /// None of them can be followed.
+    /// None of the processes can be observed.
     pub fn processes(
         pids: &[u32],
         root: Option<&Path>,
@@ -86,7 +88,7 @@ impl EventSource {
                 SourceBackend::Follower(follower) => follower.add(*pid),
             };
             match added {
-                // Of a cgroup, processes may end at any time.
+                // In a list, such as the members of a cgroup, processes may exit at any time.
                 Err(Error::Gone { .. }) if pids.len() > 1 => {}
                 Err(error) => refused = Some(error),
                 Ok(()) => followed += 1,
@@ -113,12 +115,12 @@ impl EventSource {
         }
     }
 
-    /// Whether it tells what goes through system calls: reads, advice, and what is taken away.
+    /// Whether system calls are reported: reads, advice, munmap(2) and mremap(2).
     pub fn reports_syscalls(&self) -> bool {
         matches!(self.backend, SourceBackend::Tracepoints(_))
     }
 
-    /// TraceEventKind this kernel does not tell though it could.
+    /// Optional tracepoints that this kernel lacks.
     pub fn missing_tracepoints(&self) -> &[&'static str] {
         match &self.backend {
             SourceBackend::Tracepoints(points) => points.missing_tracepoints(),
@@ -126,11 +128,11 @@ impl EventSource {
         }
     }
 
-    /// Waits until something is told, for at most 2 ms. It does not sleep where files are likely to
-    /// be mapped soon, as a CPU that has to be woken is up later than a program's first touches.
+    /// Waits up to 2 ms for events. While mappings are likely to follow soon, it yields instead of
+    /// sleeping: waking an idle CPU takes longer than a program needs to its first touches.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Polling the rings fails.
     pub fn wait(&mut self) -> Result<(), Error> {
         if Instant::now() < self.spin_until {
             std::thread::yield_now();
@@ -143,10 +145,10 @@ impl EventSource {
         Ok(())
     }
 
-    /// Takes over what was told meanwhile.
+    /// Moves new records from the rings to the pending events.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Reading the page tables or rearming the poll timer fails.
     pub fn read_events(&mut self) -> Result<(), Error> {
         let first = self.pending.len();
         let early = &mut self.pending;
@@ -188,25 +190,24 @@ impl EventSource {
         Ok(())
     }
 
-    /// The mappings, the advice, the new processes and the new programs that were told since this
-    /// was asked last, in no order.
+    /// Takes the mapping, advice, fork and exec events read since the previous call, in no
+    /// particular order.
     pub fn take_new_events(&mut self) -> Vec<TraceEvent> {
         std::mem::take(&mut self.unacted)
     }
 
-    /// Keeps faults for [`EventSource::faulted`].
+    /// Starts collecting faults for [`EventSource::take_faults`].
     pub fn collect_faults(&mut self) {
         self.faults = Some(Vec::new());
     }
 
-    /// The process, the thread and the address of each fault that was told since this was asked
-    /// last.
+    /// Takes PID, TID and address of each fault read since the previous call.
     pub fn take_faults(&mut self) -> Vec<(u32, u32, u64)> {
         self.faults.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The pages of a range on which faults are told that came in this time, and are not taken yet:
-    /// addresses, divided by the page size.
+    /// Page numbers (address / page size) in `range` of the pending faults in `from_ns..until_ns`.
+    /// Events already returned by [`EventSource::take_events`] are not considered.
     pub fn faulted_pages(
         &self,
         pid: u32,
@@ -227,8 +228,8 @@ impl EventSource {
         self.pending.iter().filter_map(page).collect()
     }
 
-    /// TraceEventKind was told, in order of time. TraceEventKind is less than a millisecond old
-    /// comes the next time, or now where it `is_over`.
+    /// Takes the pending events in order of time. Events younger than 1 ms are held back, since
+    /// older records may still be on their way, unless `is_over`.
     pub fn take_events(&mut self, is_over: bool) -> Vec<TraceEvent> {
         self.pending.sort_by_key(|seen| seen.at_ns);
         let until_ns = now_ns().saturating_sub(MAX_RECORD_DELAY_NS);

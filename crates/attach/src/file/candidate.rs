@@ -1,5 +1,5 @@
-//! The ways to a file that a process has mapped. None is walked before its filesystem is known to
-//! answer, and what is found is checked before it is opened.
+//! Ways to reach a file that another process has mapped. No path is resolved before its filesystem
+//! is known to be responsive, and every candidate is verified before it is opened for reading.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,16 +13,16 @@ use super::filesystem::Filesystems;
 use super::mapped_id;
 use crate::{MappedFile, process};
 
-/// So many open files of a process are looked at.
+/// Maximum number of the process's open descriptors to examine.
 const MAX_DESCRIPTORS: usize = 4096;
 
-/// A descriptor that only names a file: nothing of its filesystem is called.
+/// An `O_PATH` descriptor: opening one does not call the filesystem's `open`.
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Finds a file of a process, which has it mapped at an address.
+/// Finds the file that process `pid` has mapped at an address.
 type OpenMethod = fn(u32, u64, &MappedFile, &Filesystems) -> Option<OwnedFd>;
 
-/// Opens `file`, which process `pid` has mapped at `address`.
+/// Opens `file`, which process `pid` has mapped at `address`, by the first way that leads to it.
 pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
     let filesystems = Filesystems::for_process(pid)?;
     filesystems.check(file.id)?;
@@ -42,15 +42,15 @@ pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
     Err(reason)
 }
 
-/// Through `/proc/PID/map_files`, which needs CAP_CHECKPOINT_RESTORE.
+/// By `/proc/PID/map_files`, which requires CAP_CHECKPOINT_RESTORE.
 fn by_mapping(pid: u32, address: u64, file: &MappedFile, _: &Filesystems) -> Option<OwnedFd> {
     let vma = process::vma_at(pid, address).filter(|vma| vma.file == file.id)?;
     let path = format!("/proc/{pid}/map_files/{:x}-{:x}", vma.start, vma.end);
     openat(CWD, path, PATH_ONLY, Mode::empty()).ok()
 }
 
-/// Through what the process has open. The kernel tells which of that it is without asking any
-/// filesystem.
+/// By a descriptor that the process has open. `fdinfo` gives mount and inode without calling into
+/// the filesystem.
 fn by_descriptor(
     pid: u32,
     _address: u64,
@@ -71,8 +71,8 @@ fn by_descriptor(
     openat(CWD, path, PATH_ONLY, Mode::empty()).ok()
 }
 
-/// Through the root directory of the process. The kernel tells paths without symbolic links, so
-/// that none is followed.
+/// By the path, relative to the process's root directory. Paths in `/proc/PID/maps` are resolved,
+/// so symbolic links are refused.
 fn by_path(
     pid: u32,
     _address: u64,
@@ -89,26 +89,28 @@ fn by_path(
     openat2(root.ok()?, relative, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty(), no_links).ok()
 }
 
-/// Whether what was found is a regular file with the inode that was meant, on the same filesystem
-/// or on a trusted one that stands for it.
+/// Whether `named` is a regular file with the expected inode, on the expected device by either its
+/// `st_dev` or its mount.
 fn is_candidate(named: &OwnedFd, file: &MappedFile, filesystems: &Filesystems) -> bool {
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let Ok(found) = statx(named, c"", flags, wanted) else { return false };
     let is_regular = u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFREG;
-    // Btrfs has devices of its own for parts of it, so that the mount tells which it is.
+    // Btrfs subvolumes have an anonymous `st_dev` each; the device in mountinfo is the
+    // superblock's.
     let device = (found.stx_dev_major, found.stx_dev_minor);
     let of_mount = filesystems.device_of_mount(found.stx_mnt_id);
     let meant = (file.id.major, file.id.minor);
     is_regular && found.stx_ino == file.id.inode && (device == meant || of_mount == Some(meant))
 }
 
-/// Opens what is named to be read, without waiting for who holds a lease on it.
+/// Reopens an `O_PATH` descriptor for reading. `O_NONBLOCK` avoids waiting for the holder of a
+/// lease.
 fn reopen(named: &OwnedFd) -> rustix::io::Result<File> {
     let path = format!("/proc/self/fd/{}", named.as_fd().as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let opened = match openat(CWD, &path, flags | OFlags::NOATIME, Mode::empty()) {
-        // That is for its owner.
+        // O_NOATIME requires ownership of the file or CAP_FOWNER.
         Err(Errno::PERM) => openat(CWD, &path, flags, Mode::empty()),
         opened => opened,
     };

@@ -1,24 +1,25 @@
-//! Which filesystems answer by themselves.
+//! Which filesystems respond without depending on a server or a user's process.
 
 use crate::process::read;
 use crate::{Error, FileId, MappedFile};
 
-/// Filesystems on storage of this machine. Only root mounts them.
+/// Filesystems on local block storage. Mounting them requires root.
 const LOCAL_FILESYSTEMS: [&str; 16] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "jfs", "nilfs2", "erofs",
     "squashfs", "vfat", "exfat", "ntfs3", "iso9660",
 ];
 
-/// What a user can mount over a filesystem that never answers: this machine's own are trusted.
+/// An unprivileged user can mount an overlay over a filesystem that never responds, so only
+/// overlays in our own mount namespace are trusted.
 const OVERLAY: &str = "overlay";
 
-/// Filesystems in memory: they answer, though no file of theirs is opened.
+/// In-memory filesystems: safe to traverse, but none of their files are opened.
 const MEMORY_FILESYSTEMS: [&str; 10] = [
     "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts",
     "mqueue",
 ];
 
-/// The mounts that a process and this one see.
+/// Mounts in the mount namespaces of a process and of this process.
 #[derive(Debug)]
 pub struct Filesystems {
     process_mounts: Vec<Mount>,
@@ -32,12 +33,12 @@ impl Filesystems {
         Ok(Filesystems { process_mounts: of_process, own_mounts: own })
     }
 
-    /// Refuses a file whose filesystem is not known to answer by itself.
+    /// Refuses a file unless its filesystem is known to respond.
     pub fn check(&self, id: FileId) -> Result<(), String> {
         let on_device = |mount: &&Mount| (mount.major, mount.minor) == (id.major, id.minor);
         let own = self.own_mounts.iter().find(on_device);
         match own.or_else(|| self.process_mounts.iter().find(on_device)) {
-            // Lower layers of an overlay, and what was unmounted, are seen by nobody.
+            // Lower layers of an overlay and lazily unmounted filesystems appear in no mount table.
             None => Err(format!("no mount shows its device {}:{}", id.major, id.minor)),
             Some(mount) if self.is_trusted(mount) => Ok(()),
             Some(mount) => Err(format!("{} is no filesystem of local storage", mount.filesystem)),
@@ -51,8 +52,8 @@ impl Filesystems {
             || (name == OVERLAY && self.own_mounts.iter().any(is_same))
     }
 
-    /// Whether every mount on the way to `file` in the process' own root directory answers by
-    /// itself.
+    /// Whether every mount point on the path to `file`, in the process's root directory, is safe to
+    /// traverse.
     pub fn is_safe_path(&self, file: &MappedFile) -> bool {
         let path = file.path.as_os_str().as_encoded_bytes();
         let is_on_way = |mount: &&Mount| {
@@ -66,7 +67,7 @@ impl Filesystems {
         self.process_mounts.iter().filter(is_on_way).all(answers)
     }
 
-    /// The device of the filesystem of a mount, by the number of the mount.
+    /// Device of the filesystem mounted under mount ID `id`.
     pub fn device_of_mount(&self, id: u64) -> Option<(u32, u32)> {
         let mounts = [&self.process_mounts, &self.own_mounts];
         let mut mounts = mounts.into_iter().flatten();
@@ -74,13 +75,13 @@ impl Filesystems {
     }
 }
 
-/// A mount.
+/// One line of `/proc/PID/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
     id: u64,
     major: u32,
     minor: u32,
-    /// Where it is, with the octal escapes of `mountinfo`.
+    /// Mount point, with the octal escapes of `mountinfo`.
     point: Vec<u8>,
     filesystem: String,
 }
@@ -89,7 +90,7 @@ fn mounts(pid: u32) -> Result<Vec<Mount>, Error> {
     Ok(read(pid, "mountinfo")?.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
 }
 
-/// What a line such as `36 35 98:0 /dir /mnt rw,noatime master:1 - ext4 /dev/root rw` says.
+/// Parses a line such as `36 35 98:0 /dir /mnt rw,noatime master:1 - ext4 /dev/root rw`.
 fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut words = line.split(|byte| *byte == b' ');
     let text = |word: Option<&[u8]>| Some(std::str::from_utf8(word?).ok()?.to_owned());
@@ -107,7 +108,7 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// A path of `mountinfo` without its escapes: a backslash and three octal digits for a byte.
+/// Decodes the escapes in `mountinfo` paths: `\ooo`, a byte as three octal digits.
 fn unescape_octal(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;

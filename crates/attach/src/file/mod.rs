@@ -1,7 +1,7 @@
-//! Opening what a process has mapped.
+//! Opening files that another process has mapped.
 //!
-//! The process may mean harm: what it names may be a FIFO, a device, a symbolic link, another file
-//! a moment later, or a file of a server that never answers.
+//! The process may be hostile: a path it controls can be a FIFO, a device or a symbolic link, can
+//! be replaced at any time, and can lie on a network or FUSE filesystem that never responds.
 
 mod candidate;
 mod filesystem;
@@ -18,12 +18,12 @@ use rustix::param::page_size;
 
 use crate::{Error, FileId, MappedRange, process};
 
-/// Opens the regular file that a process has mapped at `range`, to be read only. Nothing else is
-/// opened, and it takes 100 ms at most, whatever the process does.
+/// Opens the regular file mapped at `range` read-only. Nothing else is ever opened, and the call
+/// returns within 100 ms whatever the process does.
 ///
 /// # Errors
-/// [`Error::NotOpened`] says why: there is no file, it is on a filesystem that may never answer,
-/// this user may not read it, it is gone and nobody has it open, or it did not answer in time.
+/// [`Error::NotOpened`] with the reason: the range is anonymous, the filesystem may hang, read
+/// permission is missing, the file is unlinked and open nowhere, or opening it timed out.
 pub fn open(pid: u32, range: &MappedRange) -> Result<File, Error> {
     let file = range.file.clone();
     let path = file.as_ref().map(|file| file.path.clone()).unwrap_or_default();
@@ -33,23 +33,23 @@ pub fn open(pid: u32, range: &MappedRange) -> Result<File, Error> {
     opener::run_with_timeout(move || candidate::open(pid, address, &file)).map_err(not_opened)
 }
 
-/// It is mapped for a moment and not touched, as stat(2) has other devices for some filesystems
-/// than mappings have.
+/// Device and inode of `file` as mappings report them, which stat(2) does not on some filesystems.
+/// Maps one page with PROT_NONE and queries that mapping.
 fn mapped_id(file: &File) -> Option<FileId> {
     let (protection, flags) = (ProtFlags::empty(), MapFlags::SHARED);
-    // SAFETY: the kernel chooses an address where nothing is.
+    // SAFETY: the kernel chooses an unused address.
     let address = unsafe { mmap(null_mut(), page_size(), protection, flags, file, 0) }.ok()?;
     let mapped = process::vma_at(std::process::id(), address.addr() as u64);
-    // SAFETY: it was mapped just now, and nobody has a part of it.
+    // SAFETY: mapped above; no reference into it exists.
     let _ = unsafe { munmap(address, page_size()) };
     mapped.map(|vma| vma.file)
 }
 
-/// Whether one of `patterns`, as for fnmatch(3), is one of `path`.
+/// Whether `path` matches any of the fnmatch(3) `patterns`.
 pub fn matches_any(patterns: &[OsString], path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     patterns.iter().filter_map(|text| CString::new(text.as_bytes()).ok()).any(|pattern| {
-        // SAFETY: both texts end with a NUL and live on.
+        // SAFETY: both strings are NUL-terminated and outlive the call.
         unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 }
     })
 }

@@ -1,17 +1,17 @@
-//! Threads that may wait for ever in place of the caller.
+//! Runs potentially blocking file operations on threads that can be abandoned.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A file of a local filesystem is opened in less.
+/// Opening a file on a local filesystem takes less.
 const OPEN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// So many threads open files at the same time, besides those that were given up.
+/// Maximum number of concurrent opener threads, excluding abandoned ones.
 const MAX_ACTIVE: usize = 4;
 
-/// So many threads may have been given up: after that nothing is opened until one comes back.
+/// Maximum number of abandoned threads. Above it, every open is refused until one returns.
 const MAX_ABANDONED: usize = 4;
 
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ fn threads() -> MutexGuard<'static, OpenerThreads> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does `work` in a thread of its own. The thread is given up where it does not answer in time;
-/// what it opens later is closed.
+/// Runs `work` on a thread of its own and waits up to [`OPEN_TIMEOUT`]. After that the thread is
+/// abandoned, and the result it may still produce is dropped.
 pub fn run_with_timeout<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -38,7 +38,7 @@ pub fn run_with_timeout<T: Send + 'static>(
     let work = move || {
         let done = work();
         let mut threads = threads();
-        // Nobody waits for it any more where it was given up.
+        // Sending fails if the caller has abandoned this thread.
         if answer.send(done).is_ok() {
             threads.active -= 1;
         } else {
@@ -58,10 +58,10 @@ pub fn run_with_timeout<T: Send + 'static>(
     }
 }
 
-/// Counts a thread as given up, unless it answers just now.
+/// Counts a thread as abandoned, unless its result has just arrived.
 fn abandon<T>(answered: std::sync::mpsc::Receiver<Result<T, String>>) -> Result<T, String> {
     let mut threads = threads();
-    // It answers with this lock held: now it has, or it never will to anybody.
+    // Threads send their result under this lock, so it is either here by now or will fail to send.
     if let Ok(done) = answered.try_recv() {
         return done;
     }

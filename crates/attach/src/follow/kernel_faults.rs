@@ -1,6 +1,6 @@
-//! Faults inside of system calls, of which the kernel does not tell ordinary users: write(2) from a
-//! mapping, for one. A process that has had more major faults than were told had them there. Its
-//! page table then shows which pages came.
+//! Detects faults that the kernel takes inside system calls, such as write(2) from a mapping, which
+//! perf does not report to unprivileged users. If `majflt` of a process grows faster than its
+//! reported major faults, a scan of its page tables shows which pages were read.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,17 +10,17 @@ use crate::now_ns;
 use crate::process::process_stat;
 use crate::{Event, EventKind, FaultKind, MappedRange};
 
-/// How often the faults of a process are counted while it has some, and while it has none.
+/// Intervals between readings of a process's fault counter, with and without unreported faults.
 const BUSY_INTERVAL: Duration = Duration::from_millis(2);
 const IDLE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two looks is so many times the time that one takes: large page tables take long.
+/// Idle time after a poll, as a multiple of its duration: scanning large page tables is slow.
 const IDLE_FACTOR: u32 = 9;
 
-/// So many faults may not have been told yet.
+/// Difference between counted and reported faults that is attributed to records still in the rings.
 const MAX_UNREPORTED: u64 = 4;
 
-/// Processes with ranges that are watched.
+/// Page table scans of the processes with watched ranges.
 #[derive(Debug, Default)]
 pub struct KernelFaultDetector {
     processes: BTreeMap<u32, WatchedProcess>,
@@ -31,7 +31,7 @@ pub struct KernelFaultDetector {
 struct WatchedProcess {
     watched: Vec<WatchedRange>,
     page_table: Option<PageTable>,
-    /// Major faults up to the watch, and those that were told since.
+    /// Major faults before the watch began, plus those reported since.
     reported: u64,
 }
 
@@ -45,7 +45,8 @@ impl KernelFaultDetector {
         if process.page_table.is_none() {
             process.page_table = PageTable::open(pid);
         }
-        // What is there was told, or was touched before: it would look like one great scan.
+        // Pages present now were reported or touched before; reporting them would look like one
+        // long scan.
         if let Some(page_table) = &process.page_table {
             watched.scan(page_table, |_| ());
         }
@@ -61,7 +62,7 @@ impl KernelFaultDetector {
         }
     }
 
-    /// The kernel has told of something.
+    /// Accounts for an event reported by perf.
     pub fn on_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Fault { kind: FaultKind::Major, .. } => {
@@ -76,13 +77,13 @@ impl KernelFaultDetector {
         }
     }
 
-    /// How long nothing is to be looked at; `None` where nothing is watched.
+    /// Time until [`KernelFaultDetector::poll`] is due; `None` if nothing is watched.
     pub fn time_to_next_poll(&self) -> Option<Duration> {
         let due = self.due.filter(|_| !self.processes.is_empty());
         due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Tells the pages that came without a fault that was told.
+    /// Emits an event for each page that became present without a reported fault.
     pub fn poll(&mut self, take: &mut dyn FnMut(Event)) {
         if self.time_to_next_poll().is_some_and(|rest| !rest.is_zero()) {
             return;
@@ -96,7 +97,8 @@ impl KernelFaultDetector {
                 process.reported = life.major_faults;
                 is_busy = true;
             }
-            // Few at a time add up. What is counted above may be told only now.
+            // Differences below the threshold accumulate. After a scan, records of faults it
+            // already covered may still arrive, so cap the count.
             process.reported = process.reported.min(life.major_faults);
             true
         });

@@ -1,4 +1,4 @@
-//! A process that is looked at again and again.
+//! A process observed by polling `/proc`.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,41 +8,42 @@ use crate::now_ns;
 use crate::process::{self, ProcessStat, process_stat};
 use crate::{Error, Event, EventKind, FaultKind, MappedRange};
 
-/// Without a sign of a change, mappings and touches are looked for this often.
+/// Intervals between maps listings and page table scans when nothing indicates a change.
 const MAPS_INTERVAL: Duration = Duration::from_millis(200);
 const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Mappings are not listed again before so many times the time is over that listing them takes.
+/// Minimum time between maps listings, as a multiple of the time that one takes.
 const IDLE_FACTOR: u32 = 20;
 
 #[derive(Debug)]
 pub struct PolledProcess {
     pid: u32,
     stat: ProcessStat,
-    /// How many pages of addresses it has.
+    /// Size of the address space in pages, from `statm`.
     size_pages: u64,
     maps: HashMap<u64, MappedRange>,
-    /// What was mapped before it was followed: touches before are not told.
+    /// Ranges mapped before the process was followed; pages present in them at the first scan are
+    /// not reported.
     initial_maps: Vec<MappedRange>,
     maps_due: Instant,
-    /// The sooner time from which on mappings are listed where the size is another.
+    /// Earliest time to list mappings if the size of the address space has changed.
     maps_due_if_resized: Instant,
     watched: Vec<WatchedRange>,
-    /// What has to be opened anew after exec.
+    /// Refers to one `mm_struct`, so it has to be reopened after exec.
     page_table: Option<PageTable>,
     scan_due: Instant,
     scanned_at_faults: u64,
 }
 
 impl PolledProcess {
-    /// A process that runs. Tells its mappings.
+    /// Starts observing a process that was already running, and emits its mappings.
     pub fn from_running(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<PolledProcess, Error> {
         let mut process = PolledProcess::from_started(pid, tell)?;
         process.initial_maps = process.maps.values().cloned().collect();
         Ok(process)
     }
 
-    /// A process that has begun since the last look. Tells its mappings.
+    /// Starts observing a process created since the previous poll, and emits its mappings.
     pub fn from_started(pid: u32, tell: &mut dyn FnMut(Event)) -> Result<PolledProcess, Error> {
         let now = Instant::now();
         let mut process = PolledProcess {
@@ -74,7 +75,7 @@ impl PolledProcess {
         self.watched.retain(|watched| !watched.starts_at(range));
     }
 
-    /// Tells what is other than at the last look. Returns whether the process is still there.
+    /// Emits what changed since the previous poll. Returns whether the process still exists.
     pub fn poll(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
         let is_there = self.poll_stat(tell) && self.poll_maps(tell).is_ok();
         if is_there {
@@ -89,7 +90,7 @@ impl PolledProcess {
         tell(Event { at_ns: now_ns(), pid: self.pid, tid: self.pid, kind: what });
     }
 
-    /// Returns whether it is the same process, which may have become another program.
+    /// Returns whether the PID still denotes the same process; emits an exec if its image changed.
     fn poll_stat(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
         let Ok(life) = process_stat(self.pid) else { return false };
         if life.has_ended || life.start_ticks != self.stat.start_ticks {
@@ -118,7 +119,7 @@ impl PolledProcess {
         Ok(())
     }
 
-    /// Lists the mappings, and tells those that are new or others.
+    /// Lists the mappings, and emits those that are new or changed.
     fn list_maps(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let begin = Instant::now();
         let at_ns = now_ns();
@@ -140,7 +141,8 @@ impl PolledProcess {
         Ok(())
     }
 
-    /// Tells the pages that were touched, while there are faults that read pages.
+    /// Scans the watched ranges and emits newly present pages, if the major fault count has changed
+    /// or the interval has elapsed.
     fn poll_pages(&mut self, tell: &mut dyn FnMut(Event)) {
         let now = Instant::now();
         let faults = self.stat.major_faults;

@@ -1,4 +1,4 @@
-//! The events of a set of processes, in order.
+//! Event streams of sets of processes, in order of time.
 
 mod kernel_faults;
 mod looked_at;
@@ -20,17 +20,17 @@ use crate::{Error, Event, MappedRange, process};
 use page_tables::PageTablePoller;
 use perf_events::PerfFollower;
 
-/// How processes are followed.
+/// Mechanism by which processes are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowMethod {
-    /// The kernel tells of each fault and of each mapping that is made, but not of those that are
-    /// removed or moved. Of faults inside of system calls it tells root only.
+    /// Perf software events: every fault and every new mapping, but neither munmap(2) nor
+    /// mremap(2). Faults inside system calls are reported to root only.
     PerfEvents,
-    /// `/proc` and the page tables are looked at again and again, every 1 to 20 ms.
+    /// Polls `/proc` and the page tables every 1 to 20 ms.
     PageTables,
 }
 
-/// The stream of events of a set of processes, and of all that they start.
+/// Event stream of a set of processes and their descendants.
 #[derive(Debug)]
 pub struct Follower {
     backend: FollowerBackend,
@@ -43,18 +43,19 @@ enum FollowerBackend {
 }
 
 impl Follower {
-    /// Follows what the calling thread starts from now on, from its exec on. That thread has to
-    /// live as long as this does.
+    /// Follows future children of the calling thread, each from its exec on. The calling thread
+    /// must outlive the follower.
     pub fn for_children() -> Result<Follower, Error> {
         open_or_poll(Follower::for_children_with)
     }
 
-    /// As [`Follower::of_children`], in a given way.
+    /// [`Follower::for_children`] with a given method.
     pub fn for_children_with(way: FollowMethod) -> Result<Follower, Error> {
         Follower::open_with(way, PerfFollower::for_children, PageTablePoller::for_children)
     }
 
-    /// As [`Follower::of_children`], without faults, so that they cost those threads nothing.
+    /// [`Follower::for_children`] without fault events, whose overhead the faulting threads would
+    /// pay.
     pub fn for_children_without_faults() -> Result<Follower, Error> {
         open_or_poll(|way| {
             Follower::open_with(
@@ -65,12 +66,12 @@ impl Follower {
         })
     }
 
-    /// Follows what is named by [`Follower::add`].
+    /// Follows the processes passed to [`Follower::add`].
     pub fn for_processes() -> Result<Follower, Error> {
         open_or_poll(Follower::for_processes_with)
     }
 
-    /// As [`Follower::of_processes`], in a given way.
+    /// [`Follower::for_processes`] with a given method.
     pub fn for_processes_with(way: FollowMethod) -> Result<Follower, Error> {
         Follower::open_with(way, PerfFollower::for_processes, PageTablePoller::for_processes)
     }
@@ -94,8 +95,8 @@ impl Follower {
         }
     }
 
-    /// Follows a process that runs, and what it starts from now on. What it has mapped is told as
-    /// if it was mapped now.
+    /// Adds a running process and its future descendants. Its existing mappings are reported as if
+    /// mapped now.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         process::check_is_process(pid)?;
         match &mut self.backend {
@@ -104,8 +105,8 @@ impl Follower {
         }
     }
 
-    /// Has touches of this range told that the kernel does not tell of: all of them where
-    /// [`FollowMethod::PageTables`] is the way, and otherwise those inside of system calls.
+    /// Scans the page tables for touches of `range` that the kernel does not report: all touches
+    /// with [`FollowMethod::PageTables`], otherwise those inside system calls.
     pub fn watch(&mut self, pid: u32, range: &MappedRange) {
         match &mut self.backend {
             FollowerBackend::PerfEvents(by) => by.watch(pid, range),
@@ -120,7 +121,7 @@ impl Follower {
         }
     }
 
-    /// Waits until there may be something to read, or for `timeout`. Returns whether there may.
+    /// Waits up to `timeout` for events. Returns whether there may be some.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         match &mut self.backend {
             FollowerBackend::PerfEvents(by) => by.wait(timeout),
@@ -128,7 +129,7 @@ impl Follower {
         }
     }
 
-    /// Hands all events that are there to `take`, in order of time.
+    /// Passes all available events to `take`, in order of time.
     pub fn read_events(&mut self, take: &mut dyn FnMut(Event)) -> Result<(), Error> {
         match &mut self.backend {
             FollowerBackend::PerfEvents(by) => {
@@ -139,10 +140,10 @@ impl Follower {
         }
     }
 
-    /// What becomes readable when something is mapped, begins or ends, or when many faults are
-    /// there to be read, to be polled beside other things. [`Follower::read`] is to be called every
-    /// millisecond besides while there are faults, as [`Follower::wait`] does: few of them do not
-    /// wake anybody.
+    /// Descriptors to poll(2) along with the caller's own. They become readable on mappings, forks,
+    /// exits and batches of faults. Small numbers of faults do not wake the caller, so call
+    /// [`Follower::read_events`] every millisecond as well while faults occur, as
+    /// [`Follower::wait`] does.
     pub fn poll_fds(&self) -> Vec<BorrowedFd<'_>> {
         match &self.backend {
             FollowerBackend::PerfEvents(by) => vec![by.fd()],
@@ -151,8 +152,8 @@ impl Follower {
     }
 }
 
-/// Opens by perf events, or by page tables where the kernel refuses those to this user. The error
-/// is that of the better way where neither is there.
+/// Opens by perf events, falling back to page tables where the kernel denies perf events to this
+/// user. If both fail, returns the error of the perf events.
 fn open_or_poll(open: fn(FollowMethod) -> Result<Follower, Error>) -> Result<Follower, Error> {
     open(FollowMethod::PerfEvents).or_else(|error| {
         if is_unsupported(&error) {
@@ -163,14 +164,14 @@ fn open_or_poll(open: fn(FollowMethod) -> Result<Follower, Error>) -> Result<Fol
     })
 }
 
-/// Each thread has two events for each CPU: as many descriptors are allowed as can be.
+/// Raises the soft RLIMIT_NOFILE to the hard limit: each thread needs up to three events per CPU.
 fn raise_open_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Where that fails, the error of what is opened says so.
+    // On failure, opening the events reports the limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Why perf events of the caller's own are refused.
+/// Error for refused perf events on the caller's own threads.
 fn events_error(cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files, ulimit -Hn".into(),
@@ -192,7 +193,7 @@ fn timer_error(cause: io::Error) -> Error {
     Error::refused("a timer", cause, "raise the limit of open files, ulimit -n")
 }
 
-/// Why a process is not to be followed.
+/// Error for a process that cannot be followed.
 fn process_error(pid: u32, cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT) => return Error::Gone { pid },
@@ -203,13 +204,13 @@ fn process_error(pid: u32, cause: io::Error) -> Error {
     Error::Refused { what: format!("following process {pid}"), cause, remedy }
 }
 
-/// `kernel.perf_event_paranoid`
+/// The sysctl `kernel.perf_event_paranoid`; 2, the kernel's default, if unreadable.
 fn perf_event_paranoid() -> i32 {
     let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     text.trim().parse().unwrap_or(2)
 }
 
-/// Whether the kernel would tell of no process at all, so that another way is to be taken.
+/// Whether perf events are unavailable for any process, so that the fallback applies.
 fn is_unsupported(error: &Error) -> bool {
     let Error::Refused { cause, .. } = error else { return false };
     let codes = [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::ENOENT, libc::EOPNOTSUPP];

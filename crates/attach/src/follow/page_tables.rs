@@ -1,8 +1,7 @@
-//! The way that looks again and again: for mappings and processes in `/proc`, and for touches in
-//! the page tables.
+//! Follows processes by polling: `/proc` for mappings and children, page tables for touches.
 //!
-//! What is made and gone between two looks is not seen. A process whose parent ends within that
-//! time is not found either.
+//! Mappings and processes that come and go between two polls are missed, as are processes whose
+//! parent exits in between.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,25 +18,25 @@ use crate::now_ns;
 use crate::process::{self, process_stat};
 use crate::{Error, Event, EventKind, MappedRange};
 
-/// How often is looked: the more often, the less time ago something was seen.
+/// Bounds of the poll interval. The shorter it is, the more accurate are the event times.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two looks is so many times the time that one takes, so that they take a tenth of a CPU.
+/// Idle time after a poll, as a multiple of its duration: polling uses at most a tenth of a CPU.
 const IDLE_FACTOR: u32 = 9;
 
 #[derive(Debug)]
 pub struct PageTablePoller {
-    /// Whether the caller's own children are followed, and those that were there before and are
-    /// not.
+    /// Children that existed at the start and are not followed; `None` unless the caller's children
+    /// are followed.
     initial_children: Option<HashSet<u32>>,
     processes: BTreeMap<u32, PolledProcess>,
-    /// What is told before the next look.
+    /// Events to deliver before the next poll.
     initial_events: Vec<Event>,
     timer: OwnedFd,
     next_poll: Instant,
     interval: Duration,
-    /// When children are looked for.
+    /// When to search for new children next.
     next_child_search: Instant,
 }
 
@@ -69,7 +68,7 @@ impl PageTablePoller {
     }
 
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
-        // It was found as a child, and may have ranges that are watched.
+        // Already found as a child; adding it again would lose its watched ranges.
         if self.processes.contains_key(&pid) {
             return Ok(());
         }
@@ -117,7 +116,7 @@ impl PageTablePoller {
         };
         if begin >= self.next_child_search {
             self.find_children(&mut tell);
-            // Of each thread a file is read.
+            // The search reads one file per thread.
             self.next_child_search = begin + (begin.elapsed() * IDLE_FACTOR).max(MIN_INTERVAL * 2);
         }
         self.processes.retain(|_, process| process.poll(&mut tell));
@@ -126,7 +125,7 @@ impl PageTablePoller {
         self.schedule_poll(begin.elapsed() * IDLE_FACTOR)
     }
 
-    /// Arms the timer for the next look, which is not before `least` is over.
+    /// Arms the timer for the next poll, at least `least` from now.
     fn schedule_poll(&mut self, least: Duration) -> Result<(), Error> {
         let period = self.interval.max(least);
         self.next_poll = Instant::now() + period;
@@ -140,7 +139,7 @@ impl PageTablePoller {
         Ok(())
     }
 
-    /// Begins with the processes that were made since.
+    /// Starts observing processes created since the previous search.
     fn find_children(&mut self, tell: &mut dyn FnMut(Event)) {
         let parents: Vec<u32> = self.processes.keys().copied().collect();
         for parent in parents {
@@ -153,7 +152,7 @@ impl PageTablePoller {
         let Ok(own) = process_stat(own_pid) else { return };
         let children = process::children(own_pid).unwrap_or_default();
         let new = children.into_iter().filter(|child| !there_before.contains(child));
-        // What has not called exec yet is this program.
+        // A child that has not called exec yet still has the image of this process.
         let is_other = |child: &u32| {
             process_stat(*child).is_ok_and(|life| life.image_addresses != own.image_addresses)
         };

@@ -1,4 +1,5 @@
-//! The way that tells of each fault: perf events of threads, which their children inherit.
+//! Follows processes by per-thread perf events, which children inherit (`inherit` of
+//! perf_event_attr).
 
 use std::collections::HashSet;
 use std::io;
@@ -14,15 +15,15 @@ use crate::perf::{
 };
 use crate::{Error, Event, EventKind, FaultKind, MappedRange, process};
 
-/// What happens, by its number in `linux/perf_event.h`.
+/// `PERF_COUNT_SW_PAGE_FAULTS_MIN` and `_MAJ` of `linux/perf_event.h`.
 const MINOR_FAULTS: u64 = 5;
 const MAJOR_FAULTS: u64 = 6;
 
-/// A sample has the address, after the thread and the time.
+/// `PERF_SAMPLE_ADDR`: samples hold the address, after TID and time.
 const SAMPLE_ADDRESS: u64 = 1 << 3;
 
-/// Of mappings and processes the first record wakes who waits. Of faults many do: to wake takes a
-/// virtual machine tens of microseconds, of which the thread that faults pays the half.
+/// Any mapping or process record wakes the reader; faults do so in batches. On a virtual machine a
+/// wakeup takes tens of microseconds, half of them on the faulting thread.
 const RING_CONFIG: RingConfig = RingConfig {
     rings: &[
         RingSpec { root_bytes: 256 << 10, user_bytes: 64 << 10, wakeup_bytes: 1 },
@@ -32,17 +33,18 @@ const RING_CONFIG: RingConfig = RingConfig {
     dedups_faults: true,
 };
 
-/// The ring of those that has the minor faults.
+/// Index in [`RING_CONFIG`] of the ring of minor faults.
 const MINOR_RING: u8 = 2;
 
-/// Bytes of a fault's record.
+/// Size of a fault sample.
 const FAULT_BYTES: u32 = 32;
 
-/// Few faults wake nobody, so that they are looked for this often while there are faults.
+/// Intervals between checks of the rings with and without recent faults, as a few faults do not
+/// reach the wakeup watermark.
 const BUSY_INTERVAL: Duration = Duration::from_millis(1);
 const IDLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// There are faults where the last was less than this ago.
+/// Time after the last fault during which the busy interval applies.
 const BUSY_TIME: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -50,21 +52,21 @@ pub struct PerfFollower {
     rings: Rings,
     events: Vec<OwnedFd>,
     has_faults: bool,
-    /// Processes that were told to begin, or were added.
+    /// Processes reported by a fork or exec event, or added by the caller.
     processes: HashSet<u32>,
-    /// What is told before all that is in the rings.
+    /// Events to deliver before the contents of the rings.
     initial_events: Vec<Event>,
     last_fault: Option<Instant>,
     lost: LostRecords,
-    /// Where the kernel does not tell of faults that it takes itself.
+    /// Substitute for fault events inside system calls; `None` if perf reports those.
     kernel_faults: Option<KernelFaultDetector>,
 }
 
-/// Lost records that were told.
+/// Lost records that were reported.
 #[derive(Debug, Default)]
 struct LostRecords {
     reported: u64,
-    /// As many of them as the kernel has not told of yet, and will.
+    /// Of these, records counted by read(2) for which the kernel's PERF_RECORD_LOST is yet to come.
     not_reported_yet: u64,
 }
 
@@ -112,7 +114,7 @@ impl PerfFollower {
     }
 
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
-        // Its events are inherited. Others would stay open, and tell all of it twice.
+        // Its events are inherited; opening more would report everything twice.
         if self.processes.contains(&pid) {
             return Ok(());
         }
@@ -228,7 +230,7 @@ impl PerfFollower {
 }
 
 impl LostRecords {
-    /// What is still to be told of an event, less what was told before.
+    /// Reduces a lost event by what was already reported; `None` if nothing remains.
     fn without_reported(&mut self, event: Event) -> Option<Event> {
         let EventKind::Lost { records } = event.kind else { return Some(event) };
         let new = records.saturating_sub(self.not_reported_yet);
@@ -237,7 +239,7 @@ impl LostRecords {
         (new > 0).then_some(Event { kind: EventKind::Lost { records: new }, ..event })
     }
 
-    /// What is to be told where so many were lost in all.
+    /// Records the total `all` of lost records; returns how many are not reported yet, if any.
     fn add_total(&mut self, all: u64) -> Option<u64> {
         let new = all.checked_sub(self.reported).filter(|new| *new > 0)?;
         self.not_reported_yet += new;
@@ -254,13 +256,14 @@ fn fault_event(sample: &PerfRecord<'_>, is_minor: bool) -> Event {
     Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, kind: what }
 }
 
-/// Whether this user is told of faults that the kernel takes inside of system calls.
+/// Whether perf reports faults inside system calls to this user: whether events without
+/// `exclude_kernel` may be opened.
 fn reports_kernel_faults() -> bool {
     perf::open(&Attributes::new(Attributes::SOFTWARE, COUNT_SW_DUMMY), OWN_THREAD, 0).is_ok()
 }
 
-/// Tells an event that is no fault. The caller's own children are not told to begin, as their
-/// events are off until exec: that is told before it here.
+/// Emits an event other than a fault. Events of the caller's children are disabled until exec, so
+/// their fork was not seen; it is emitted before the exec.
 fn emit_process_event(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
     match event.kind {
         EventKind::Fork { .. } => {
@@ -272,8 +275,8 @@ fn emit_process_event(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnM
                 take(Event { kind: EventKind::Fork { parent }, ..event });
             }
         }
-        // Its other threads may go on; what would tell a second beginning is an exec by one of
-        // those.
+        // Other threads may outlive the leader. Only an exec by one of them would emit a second
+        // fork.
         EventKind::Exit if event.pid == event.tid => {
             known.remove(&event.pid);
         }
@@ -297,7 +300,7 @@ mod tests {
         assert_eq!(told(&mut lost, 5), Some(EventKind::Lost { records: 5 }));
         assert_eq!(lost.add_total(5), None);
         assert_eq!(lost.add_total(12), Some(7));
-        // The kernel tells late, at once or in parts, and with what came after.
+        // PERF_RECORD_LOST comes late, in one or several records, and includes later losses.
         assert_eq!(told(&mut lost, 3), None);
         assert_eq!(told(&mut lost, 6), Some(EventKind::Lost { records: 2 }));
         assert_eq!((lost.add_total(14), lost.add_total(15)), (None, Some(1)));

@@ -1,5 +1,4 @@
-//! The page tables of a process: which pages have an entry, by the PAGEMAP_SCAN request of Linux
-//! 6.7.
+//! Finds present pages in the page tables of a process by the PAGEMAP_SCAN ioctl of Linux 6.7.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use crate::{Error, MappedRange};
 
-/// A run of pages that have an entry: `struct page_region` of `linux/fs.h`.
+/// A run of present pages: `struct page_region` of `linux/fs.h`, addresses in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PresentRegion {
@@ -19,7 +18,7 @@ pub struct PresentRegion {
     categories: u64,
 }
 
-/// `struct pm_scan_arg`
+/// `struct pm_scan_arg` of `linux/fs.h`.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct ScanRequest {
@@ -39,22 +38,22 @@ struct ScanRequest {
 
 const PAGEMAP_SCAN: u64 = 0xc060_6610;
 
-/// The category of pages that have an entry.
+/// Category of pages with a present page table entry.
 const PAGE_IS_PRESENT: u64 = 1 << 3;
 
-/// So many runs are told by one call.
+/// Maximum number of regions that one ioctl returns.
 const MAX_REGIONS: usize = 512;
 
 #[derive(Debug)]
 pub struct PageTable(File);
 
 impl PageTable {
-    /// `None` where it may not be read, or the process is gone.
+    /// Opens `/proc/PID/pagemap`; `None` if access is denied or the process is gone.
     pub fn open(pid: u32) -> Option<PageTable> {
         File::open(format!("/proc/{pid}/pagemap")).ok().map(PageTable)
     }
 
-    /// Tells `each` the runs of pages from `start` to `end` that have an entry, in order. Of a
+    /// Calls `each` for every run of present pages in `start..end`, in order of addresses. For a
     /// process that is gone there are none.
     pub fn scan(&self, mut start: u64, end: u64, mut each: impl FnMut(PresentRegion)) {
         let mut regions = [PresentRegion::default(); MAX_REGIONS];
@@ -84,7 +83,8 @@ impl PageTable {
             returned: PAGE_IS_PRESENT,
             ..ScanRequest::default()
         };
-        // SAFETY: the kernel writes at most that many regions, and where it has come to.
+        // SAFETY: the kernel writes at most `regions_length` regions to `regions`, and updates
+        // `scan`.
         let found = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut scan) };
         match usize::try_from(found) {
             Ok(found) => Ok((found, scan.walk_end)),
@@ -93,8 +93,8 @@ impl PageTable {
     }
 }
 
-/// The addresses of a range whose pages have an entry in the page tables of a process, in order.
-/// `None` where the kernel cannot tell it, before Linux 6.7, or where the process is gone.
+/// Returns the address ranges within `range` whose pages are present in the page tables of a
+/// process, in order. `None` before Linux 6.7, which lacks PAGEMAP_SCAN, or if the process is gone.
 pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
     let page_table = PageTable::open(pid)?;
     let mut regions = [PresentRegion::default(); MAX_REGIONS];
@@ -110,7 +110,7 @@ pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
     Some(mapped)
 }
 
-/// Refuses a kernel that cannot tell.
+/// Fails on kernels without PAGEMAP_SCAN.
 pub fn check_supported() -> Result<(), Error> {
     let what = "reading the page tables (PAGEMAP_SCAN)";
     let remedy = "use Linux 6.7 or later, or permit perf events";
@@ -121,7 +121,7 @@ pub fn check_supported() -> Result<(), Error> {
     Ok(())
 }
 
-/// A range whose touches are told, and its pages that have an entry, by their number in it.
+/// A range whose touches are reported, with the page indices found present at the last scan.
 #[derive(Debug)]
 pub struct WatchedRange {
     range: MappedRange,
@@ -131,8 +131,8 @@ pub struct WatchedRange {
 }
 
 impl WatchedRange {
-    /// Of a range of which nothing was looked at. Whether the pages that have an entry at the first
-    /// look are told is said by `tells_first`.
+    /// Watches a range not scanned yet. `tells_first` selects whether pages present at the first
+    /// scan are reported.
     pub fn new(range: MappedRange, tells_first: bool) -> WatchedRange {
         WatchedRange {
             range,
@@ -146,7 +146,7 @@ impl WatchedRange {
         self.range.address == range.address
     }
 
-    /// Tells the addresses of pages that have an entry, and had none at the last look.
+    /// Reports the addresses of pages that are present now and were not at the last scan.
     pub fn scan(&mut self, page_table: &PageTable, mut tell: impl FnMut(u64)) {
         let page_bytes = rustix::param::page_size() as u64;
         let begin = self.range.address;
@@ -155,7 +155,7 @@ impl WatchedRange {
         let mut until = 0;
         page_table.scan(begin, self.range.end(), |region| {
             let pages = number(region.start)..number(region.end);
-            // What had an entry and has none is told again when it has.
+            // Forget pages that are no longer present, so that they are reported when they return.
             self.present.remove_range(until..pages.start);
             until = pages.end;
             let mut new = RoaringBitmap::new();
