@@ -1,6 +1,6 @@
-//! Threads that do what may take its time: they open files, advise, and read what processes have
-//! mapped. All tasks of a process are for one of them, in order. So up to four processes are waited
-//! for side by side.
+//! Threads for tasks that may block: opening files, injecting madvise(2) into a process, reading
+//! `/proc/PID/maps`. All tasks of one process run in order on the same thread, and a process that
+//! blocks delays only the processes that share its thread.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,23 +27,24 @@ use crate::request::{
     AdviceOrigin, AdvisorReply, AdvisorTask, ReleaseMapping, TakeMapping, TakeResult,
 };
 
-/// Tasks of one thread that wait at most.
+/// Maximum number of queued tasks per thread.
 const MAX_QUEUED: usize = 2048;
 
-/// Threads. Each can wait for a process of its own.
+/// Number of threads, hence of processes that can be waited for concurrently.
 const THREADS: usize = 4;
 
-/// After so many tries by the thread that has just run, any other is tried too.
+/// After this many attempts with the thread that has just run, the other threads are tried too.
 const MAX_TRIES_BY_ONE: u32 = 3;
 
-/// A page that took long to read is followed by others, so often and at such intervals.
+/// A read time far above the expected one is measured again, up to this number of samples, with
+/// this pause between two.
 const MAX_SAMPLES: usize = 4;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long a process is left alone after none of its threads could be held.
+/// How long a process is not tried again after none of its threads could be held.
 const UNHELD_BACKOFF: Duration = Duration::from_millis(500);
 
-/// The threads that do what may take its time.
+/// The advisor threads and their queues.
 #[derive(Debug)]
 pub struct AdvisorPool {
     tasks: Vec<SyncSender<AdvisorTask>>,
@@ -52,19 +53,19 @@ pub struct AdvisorPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads have in common.
+/// State shared by the threads.
 #[derive(Debug)]
 struct AdvisorShared {
     observe_only: bool,
     is_stopping: AtomicBool,
     journal: Mutex<Option<AdviceJournal>>,
-    /// Devices of which pages were read to see how long that takes.
+    /// Devices (major, minor) whose read time has been sampled, or is being sampled.
     sampled: Mutex<HashSet<(u32, u32)>>,
 }
 
 impl AdvisorPool {
-    /// Starts the threads. With `only_observes` they advise nothing. What they have advised is kept
-    /// in `directory`, if there is one.
+    /// Starts the threads. With `only_observes` they advise nothing. Otherwise the mappings that
+    /// they advise are written to a journal in `directory`, if one is given.
     pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<AdvisorPool> {
         let journal = match directory.filter(|_| !only_observes) {
             Some(directory) => Some(AdviceJournal::create(&directory)?),
@@ -93,12 +94,13 @@ impl AdvisorPool {
         Ok(AdvisorPool { tasks, answers, shared, threads })
     }
 
-    /// No mapping is taken any more: those that wait are answered at once.
+    /// Takes no further mappings: queued [`AdvisorTask::Take`] tasks are answered
+    /// [`TakeResult::Gone`] without being tried.
     pub fn stop_taking(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Adds a task. Returns it where too many wait.
+    /// Queues a task. Returns it if the queue of its thread is full.
     pub fn submit(&self, task: AdvisorTask) -> Option<AdvisorTask> {
         use std::sync::mpsc::TrySendError::{Disconnected, Full};
         match self.tasks[task.pid() as usize % THREADS].try_send(task) {
@@ -107,12 +109,13 @@ impl AdvisorPool {
         }
     }
 
-    /// What came of a task, if something did since.
+    /// The next reply, without waiting; `None` if none has arrived.
     pub fn next_reply(&self) -> Option<AdvisorReply> {
         self.answers.try_recv().ok()
     }
 
-    /// Only the processes `pids` are there yet. Nobody waits for that: it is said again and again.
+    /// Forgets all processes but `pids` in the journal. Skipped while the journal is locked: the
+    /// caller repeats it on every tick.
     pub fn retain_processes(&self, pids: &HashSet<u32>) {
         if let Ok(mut journal) = self.shared.journal.try_lock()
             && let Some(journal) = &mut *journal
@@ -121,8 +124,8 @@ impl AdvisorPool {
         }
     }
 
-    /// Ends the threads when they have done what waits, and restores the advice of `ranges`.
-    /// Returns what could not be restored.
+    /// Drains the queues, joins the threads and restores the advice of `ranges`. Returns the
+    /// mappings where that failed; they stay in the journal.
     pub fn end(self, ranges: Vec<(u32, MappedRange)>) -> Vec<UnrestoredMapping> {
         drop(self.tasks);
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
@@ -130,7 +133,7 @@ impl AdvisorPool {
         let left = restore(alive.collect());
         if let Some(journal) = self.shared.journal().take() {
             let kept: Vec<_> = left.iter().map(|own| (own.pid, own.range.clone())).collect();
-            // What is there too much is removed by the next command.
+            // Stale entries are removed by the next command.
             let _ = journal.finish(&kept);
         }
         left
@@ -146,10 +149,10 @@ impl AdvisorShared {
         self.sampled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a mapping that is advised, or is about to be.
+    /// Adds a mapping to the journal, before it is advised.
     fn add_to_journal(&self, pid: u32, range: &MappedRange) {
         if let Some(journal) = &mut *self.journal() {
-            // What cannot be noted is restored all the same, unless this process is killed.
+            // Without the entry the advice is still restored, unless this process is killed.
             let _ = journal.add(pid, range);
         }
     }
@@ -161,16 +164,17 @@ impl AdvisorShared {
     }
 }
 
-/// One of the threads.
+/// State of one advisor thread.
 struct AdvisorThread {
-    /// Processes of which no thread can be held, until when they are left alone.
+    /// Processes none of whose threads could be held, with the time until which they are not tried
+    /// again.
     unheld: HashMap<u32, Instant>,
     answer: Sender<AdvisorReply>,
     shared: Arc<AdvisorShared>,
     snapshot: Option<AdviceSnapshot>,
 }
 
-/// What the mappings of a process were advised when they were read last.
+/// The advice of a process's mappings, as last read from `/proc/PID/smaps`.
 struct AdviceSnapshot {
     pid: u32,
     read_at: Instant,
@@ -178,7 +182,8 @@ struct AdviceSnapshot {
     maps: Vec<(MappedRange, VmaAdvice)>,
 }
 
-/// A process that maps several files does so within this time.
+/// A second lookup in the same process within this time reads all of its mappings: a process that
+/// maps several files usually maps them in quick succession.
 const SNAPSHOT_REUSE_TIME: Duration = Duration::from_millis(200);
 
 impl AdvisorThread {
@@ -229,9 +234,9 @@ impl AdvisorThread {
         TakeResult::Governed { file, pages, given }
     }
 
-    /// Has it looked at how long it takes to read a page of `range`, where no page of its device
-    /// was read for that yet. It may come after much that the program reads, so nobody waits for
-    /// it, not even in the end.
+    /// Measures, in a detached thread, how long it takes to read an uncached page of `range`; once
+    /// per device. The read may queue behind the program's own I/O, so nothing waits for it, not
+    /// even shutdown.
     fn sample_read_time(&self, file: &Arc<OpenFile>, range: &MappedRange, pages: u64) {
         let device = range.file.as_ref().map(|file| (file.id.major, file.id.minor));
         let Some(device) = device.filter(|_| !self.shared.observe_only) else { return };
@@ -250,11 +255,11 @@ impl AdvisorThread {
                 if !is_known || took_ns <= costs::DEFAULT_COSTS.fault_ns * 2 {
                     break;
                 }
-                // It may have come after what the program or others have read. The least counts.
+                // The read may have queued behind other I/O. The estimator keeps the minimum.
                 thread::sleep(SAMPLE_INTERVAL);
             }
             if !is_known {
-                // All of it was cached. Another file may say more.
+                // Every sampled page was cached: another file of the device may still be measured.
                 shared.sampled().remove(&device);
             }
         };
@@ -263,7 +268,8 @@ impl AdvisorThread {
         }
     }
 
-    /// Advises a mapping RANDOM, if that is not its advice already.
+    /// Advises a mapping MADV_RANDOM unless it already is. Leaves alone mappings that the program
+    /// has advised MADV_SEQUENTIAL or MADV_HUGEPAGE.
     fn advise(&mut self, take: &TakeMapping) -> Result<AdviceOrigin, TakeResult> {
         let TakeMapping { pid, ref range, may_be_inherited, .. } = *take;
         let whole = GovernedRange::new(range.clone(), 0);
@@ -317,8 +323,8 @@ impl AdvisorThread {
         }
     }
 
-    /// Restores the advice of a mapping. Returns how long a thread was stopped, or nothing where
-    /// that is not possible now.
+    /// Restores the advice of a mapping. Returns how long a thread was stopped, in nanoseconds;
+    /// `None` if no thread could be held.
     fn release_mapping(&mut self, leave: &ReleaseMapping) -> Option<u64> {
         let ReleaseMapping { pid, tid, ref range, .. } = *leave;
         let stopped_ns = stopped_ns(madvise(pid, tid, range, MemoryAdvice::Normal)).ok()?;
@@ -326,8 +332,8 @@ impl AdvisorThread {
         Some(stopped_ns)
     }
 
-    /// What the mappings in a range are advised. For a process with many large mappings that takes
-    /// long to read: what was read serves for as long again, if it has the range.
+    /// The advice of the VMAs in a range. Reading smaps walks the page tables and is slow for large
+    /// mappings, so a snapshot is reused for as long as it took to read.
     fn vma_advice(&mut self, pid: u32, range: &GovernedRange) -> Vec<VmaAdvice> {
         let of_range = |seen: &AdviceSnapshot| -> Vec<VmaAdvice> {
             let overlapping = seen.maps.iter().filter(|(of, _)| range.overlap(of).is_some());
@@ -339,7 +345,8 @@ impl AdvisorThread {
         if !kept.is_empty() {
             return kept;
         }
-        // One mapping needs no more than what is before its end; of many, all serves the others.
+        // For a single mapping it is enough to read up to its end. A process that maps several
+        // files gets a snapshot of all of them.
         let is_recent = |seen: &AdviceSnapshot| seen.read_at + SNAPSHOT_REUSE_TIME > begin;
         let has_many =
             self.snapshot.as_ref().is_some_and(|seen| seen.pid == pid && is_recent(seen));
@@ -364,7 +371,7 @@ impl AdvisorThread {
     }
 }
 
-/// Advises a mapping RANDOM. Returns how long a thread was stopped.
+/// Advises a mapping MADV_RANDOM. Returns how long a thread was stopped, in nanoseconds.
 fn advise_random(take: &TakeMapping) -> Result<u64, Refusal> {
     let TakeMapping { pid, tid, ref range, tries, has_faulted, .. } = *take;
     let advised = if has_faulted || tries <= MAX_TRIES_BY_ONE {
@@ -378,7 +385,8 @@ fn advise_random(take: &TakeMapping) -> Result<u64, Refusal> {
     })
 }
 
-/// How long a thread was stopped that has advised something, or was given up on while it did.
+/// How long the thread was stopped, in nanoseconds, also if the injected call did not return in
+/// time.
 fn stopped_ns(advised: Result<InjectionReport, Refusal>) -> Result<u64, Refusal> {
     match advised {
         Ok(advised) => Ok(advised.stopped_ns),
@@ -387,7 +395,7 @@ fn stopped_ns(advised: Result<InjectionReport, Refusal>) -> Result<u64, Refusal>
     }
 }
 
-/// `maps` with those joined that are one mapping but for their advice.
+/// Joins adjacent VMAs that differ only in their advice, which splits VMAs.
 fn join_adjacent(maps: impl Iterator<Item = MappedRange>) -> Vec<MappedRange> {
     let mut all: Vec<MappedRange> = Vec::new();
     for range in maps {

@@ -1,32 +1,33 @@
-//! Which pages of a file were asked for, so that they are not asked for again.
+//! Which pages of a file readahead was already requested for, so that they are not requested again.
 
 use std::collections::HashMap;
 
 use filemap_policy::Pages;
 
-/// Pages of a block.
+/// Pages per bitmap block.
 const BLOCK_PAGES: u64 = 512;
 
-/// Blocks of one file of which is known what was asked for. Of more, all is forgotten.
+/// Maximum number of blocks per file. Beyond it the whole set is cleared.
 const MAX_BLOCKS: usize = 16 << 10;
 
-/// A page that is missing so long after it was asked for has left the page cache again, or was
-/// never read.
+/// A major fault on a page this long after its request means that the page was reclaimed, or never
+/// read; before that, its read may still be under way.
 const LIKELY_READ_NS: u64 = 1_000_000_000;
 
-/// Pages of a file that were asked for and are likely cached.
+/// Pages of a file that were requested and are probably cached. A bitmap by block.
 #[derive(Debug, Default)]
 pub struct RequestedPages(HashMap<u64, PageBlock>);
 
 #[derive(Debug)]
 struct PageBlock {
     pages: [u64; BLOCK_PAGES as usize / 64],
-    /// When a page of it was asked for last.
+    /// When a page of the block was last requested.
     at_ns: u64,
 }
 
 impl RequestedPages {
-    /// Takes `pages` for asked at `now_ns`, and returns those that were not, as ranges.
+    /// Marks `pages` as requested at `now_ns`. Returns the runs of pages that were not marked
+    /// before.
     pub fn request(&mut self, pages: Pages, now_ns: u64) -> Vec<Pages> {
         let mut fresh: Vec<Pages> = Vec::new();
         if self.0.len() > MAX_BLOCKS {
@@ -49,8 +50,8 @@ impl RequestedPages {
         fresh
     }
 
-    /// Hears that `page` was missing at `now_ns`. If it should have been there, what was read with
-    /// it is likely gone too.
+    /// Records a major fault on `page`. If the page should have been cached by now, its whole block
+    /// is forgotten: pages that were read together are usually reclaimed together.
     pub fn on_major_fault(&mut self, page: u64, now_ns: u64) {
         let Some(block) = self.0.get(&(page / BLOCK_PAGES)) else { return };
         let was_asked = block.pages[(page % BLOCK_PAGES / 64) as usize] & 1 << (page % 64) != 0;
@@ -59,7 +60,7 @@ impl RequestedPages {
         }
     }
 
-    /// Forgets `pages`, which were not read after all.
+    /// Unmarks `pages`, whose request was dropped.
     pub fn forget(&mut self, pages: Pages) {
         for page in pages.first..pages.end {
             if let Some(block) = self.0.get_mut(&(page / BLOCK_PAGES)) {

@@ -1,4 +1,4 @@
-//! A directory for what a program that this command runs leaves there, until it is read.
+//! A temporary directory for the output of a program that this command runs.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -9,28 +9,28 @@ use crate::governing::Error;
 use crate::journal::start_ticks;
 use crate::run_directory::run_directory;
 
-/// How the names of such directories begin.
+/// Prefix of the directory names: `collecting-PID-STARTTICKS`.
 const NAME_PREFIX: &str = "collecting-";
 
-/// The directory that there is, for a process that ends without dropping anything.
+/// The current directory, for an exit that runs no destructors.
 static CURRENT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// A directory of this process' own. It is removed with its owner, or by the next command where
-/// that is killed.
+/// A directory owned by this process. Removed on drop; if the process is killed, the next command
+/// removes it ([`remove_stale_directories`]).
 pub struct OutputDirectory {
     directory: PathBuf,
 }
 
 impl OutputDirectory {
-    /// A new directory.
+    /// Creates the directory, with mode 0700.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// No run directory, or the directory cannot be created in it.
     pub fn create() -> Result<OutputDirectory, Error> {
         let own = std::process::id();
         let place = run_directory().ok_or(Error::NoRunDirectory)?;
         let path = place.join(directory_name(own, start_ticks(own).unwrap_or(0)));
-        // Held, so that a signal finds either both or none.
+        // Locked across both steps, so that a signal handler's thread sees either both or neither.
         let mut made = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         DirBuilder::new()
             .mode(0o700)
@@ -40,7 +40,7 @@ impl OutputDirectory {
         Ok(OutputDirectory { directory: path })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
@@ -52,16 +52,16 @@ impl Drop for OutputDirectory {
     }
 }
 
-/// Removes the directory, for a process that is about to exit without dropping anything.
+/// Removes the directory, before an exit that runs no destructors.
 pub fn remove_output_directory() {
     let mut made = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = made.take() {
-        // A process that goes on may make a file meanwhile.
+        // A program that is still running may create files concurrently, which fails the removal.
         let _ = (0..10).any(|_| fs::remove_dir_all(&path).is_ok());
     }
 }
 
-/// Removes from `directory` what commands have left that are gone.
+/// Removes the directories in `directory` whose owners no longer run.
 pub fn remove_stale_directories(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
@@ -77,7 +77,8 @@ pub fn remove_stale_directories(directory: &Path) {
     }
 }
 
-/// The name of the directory of the process `pid`, which was started at `ticks`.
+/// The name for process `pid`, started `ticks` clock ticks after boot: a reused PID has another
+/// start time.
 fn directory_name(pid: u32, ticks: u64) -> String {
     format!("{NAME_PREFIX}{pid}-{ticks}")
 }
@@ -93,7 +94,7 @@ mod tests {
         let own = std::process::id();
         let ticks = start_ticks(own).unwrap();
         fs::write(at("note".to_string()), "").unwrap();
-        // No process has the last number.
+        // u32::MAX is never a PID.
         for (pid, ticks) in [(own, ticks), (own, ticks + 1), (u32::MAX, 1)] {
             let directory = at(directory_name(pid, ticks));
             fs::create_dir(&directory).unwrap();

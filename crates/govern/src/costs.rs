@@ -1,36 +1,36 @@
-//! What a fault and a page cost on this machine.
+//! Estimates the cost of a major fault and of an additional page on this machine.
 
 use filemap_policy::Costs;
 
-/// What reads cost on a usual solid-state disk, for pages of 4 KiB.
+/// Costs on a typical solid-state disk, for 4 KiB pages.
 pub const DEFAULT_COSTS: Costs = Costs { fault_ns: 80_000, page_ns: 3_000 };
 
-/// Intervals that are looked at.
+/// Capacity of the ring buffer of fault intervals.
 const MAX_INTERVALS: usize = 256;
 
-/// Fewer say nothing.
+/// With fewer intervals the quantile is too noisy to use.
 const MIN_INTERVALS: usize = 32;
 
-/// Threads of which the last fault is known.
+/// Maximum number of threads whose last fault is tracked; the least recent is replaced.
 const MAX_THREADS: usize = 64;
 
-/// What reads cost, as it is measured. The time from one major fault of a thread to its next is an
-/// upper bound of what a fault costs, and the shorter ones are close to it, unless the program does
-/// much in between: so what reading a page took bounds it too.
+/// Online estimate of read costs. The interval between consecutive major faults of one thread is an
+/// upper bound on the cost of a fault; the short intervals come close to it unless the program
+/// computes between faults. Measured read times of single pages therefore bound the estimate too.
 #[derive(Debug)]
 pub struct CostEstimator {
     expected: Costs,
     fault_ns: u64,
-    /// Threads and when their last fault ended, in no order.
+    /// Thread and time of its last major fault, unordered.
     last: Vec<(u32, u64)>,
-    /// The least of what it took to read a page.
+    /// The shortest measured read of a single page.
     page_read_ns: Option<u64>,
     intervals_ns: Vec<u64>,
     next: usize,
 }
 
 impl CostEstimator {
-    /// What is `expected`, until something is measured.
+    /// Starts from `expected`, which holds until there are measurements.
     pub fn new(expected: Costs) -> CostEstimator {
         CostEstimator {
             expected,
@@ -42,25 +42,25 @@ impl CostEstimator {
         }
     }
 
-    /// What reads cost.
+    /// The current estimate.
     pub fn costs(&self) -> Costs {
         Costs { fault_ns: self.fault_ns, ..self.expected }
     }
 
-    /// What a page costs that the kernel reads around a fault: where a fault takes longer than was
-    /// expected, so does that.
+    /// Cost of one page of the kernel's read-around window: the expected page cost, scaled by how
+    /// much slower or faster a fault is than expected.
     pub fn window_page_ns(&self) -> u64 {
         let Costs { fault_ns, page_ns } = self.expected;
         page_ns.saturating_mul(self.fault_ns) / fault_ns.max(1)
     }
 
-    /// Hears that it took so long to read a page.
+    /// Adds a measured read of a single page.
     pub fn on_page_read(&mut self, took_ns: u64) {
         self.page_read_ns = Some(self.page_read_ns.map_or(took_ns, |least| least.min(took_ns)));
         self.update();
     }
 
-    /// Hears that the thread `tid` had a major fault at `at_ns`.
+    /// Adds a major fault of thread `tid` at `at_ns`.
     pub fn on_major_fault(&mut self, tid: u32, at_ns: u64) {
         if let Some((_, last)) = self.last.iter_mut().find(|(own, _)| *own == tid) {
             let interval = at_ns.saturating_sub(*last);
@@ -80,10 +80,13 @@ impl CostEstimator {
         }
     }
 
-    /// Takes the cost of a fault from what was heard. Until there were some faults, it is what
-    /// reading a page took, and at most what was expected: that page may have come after much
-    /// that the program had read. After that it is what faults took, from a half of the lesser of
-    /// both up to one and a half of what reading a page took.
+    /// Recomputes the cost of a fault.
+    ///
+    /// With fewer than `MIN_INTERVALS` intervals it is the measured page read, clamped to between a
+    /// quarter of the expected cost and the expected cost: that read may have queued behind other
+    /// I/O. With enough intervals it is their 12.5 % quantile, clamped to between half the smaller
+    /// of page read and expected cost and 1.5 page reads; without a page read, to between a quarter
+    /// of and four times the expected cost.
     pub fn update(&mut self) {
         let expected_ns = self.expected.fault_ns;
         let (least_ns, most_ns) = (expected_ns / 4, expected_ns.saturating_mul(4));
@@ -118,7 +121,7 @@ mod tests {
         };
         assert_eq!(measured(&mut cost), 80_000);
         for fault in 0..1000_u64 {
-            // Another thread faults in between, and every second interval is long.
+            // Intervals alternate between 60 us and 940 us; a second thread faults in between.
             cost.on_major_fault(1, fault * 500_000 + fault % 2 * 440_000);
             cost.on_major_fault(2, fault * 1_000_000_000);
         }

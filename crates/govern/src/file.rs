@@ -1,4 +1,4 @@
-//! A file of which mappings are governed.
+//! Files with governed mappings.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -13,44 +13,44 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use crate::asked::RequestedPages;
 use crate::costs::CostEstimator;
 
-/// The `f_type` of statfs(2) of tmpfs, ramfs and hugetlbfs (`linux/magic.h`): nothing is read ahead
-/// there.
+/// `f_type` of statfs(2) for tmpfs, ramfs and hugetlbfs (`linux/magic.h`), which have no readahead.
 const MEMORY_FILESYSTEMS: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// The same of NFS, SMB and FUSE, whose readers wait for others: CIFS has two.
+/// `f_type` for NFS, SMB (three values) and FUSE, where a read may block on a server for an
+/// unbounded time.
 const NETWORK_FILESYSTEMS: [i64; 5] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x6573_5546];
 
-/// The most bytes that are asked for with one call.
+/// Maximum size of one readahead call.
 const MAX_CALL_BYTES: u64 = 512 << 10;
 
-/// The same for what the program may do later: what it waits for meanwhile comes after one or two
-/// such calls.
+/// Maximum size of one speculative readahead call. A demand fault queues behind at most two of
+/// them.
 const MAX_SPECULATIVE_CALL_BYTES: u64 = 256 << 10;
 
-/// Places of a file that are looked at to see how long it takes to read a page, how far they are
-/// apart, and how many pages are read there.
+/// Sampling of read times: candidate positions spread evenly over the mapping, the number of
+/// intervals between them, and the maximum number of pages read.
 const SAMPLE_POSITIONS: u64 = 16;
 const FRACTIONS: u64 = SAMPLE_POSITIONS + 1;
 const MAX_SAMPLES: usize = 4;
 
-/// What the kernel reads at least for a call, where the device does not say.
+/// Lower bound for one readahead call, also used if the device reports no limits.
 const MIN_CALL_BYTES: u64 = 128 << 10;
 
-/// A file that is open here, by a descriptor of this process' own.
+/// A file opened by this process, with the readahead limits of its device.
 #[derive(Debug)]
 pub struct OpenFile {
     pub file: File,
-    /// Pages that the kernel reads around a fault where nothing is advised; 0 where it does not
-    /// say.
+    /// Size of the kernel's read-around window without advice, in pages; 0 if unknown.
     pub window_pages: u64,
-    /// The most pages that the kernel reads for one call.
+    /// Maximum pages that the kernel reads for one fadvise(POSIX_FADV_WILLNEED) call.
     pub call_pages: u64,
-    /// The most pages that are asked for with one call for what the program may do later.
+    /// Maximum pages of one speculative call.
     pub speculative_call_pages: u64,
 }
 
 impl OpenFile {
-    /// `file`, or why it is left alone.
+    /// Checks that `file` can be read ahead, and reads the limits of its device. The error says why
+    /// the file is not governed.
     pub fn new(file: File, page_bytes: u64) -> Result<OpenFile, &'static str> {
         let stat = fstat(&file).map_err(|_| "its file cannot be looked at")?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -63,7 +63,7 @@ impl OpenFile {
         if NETWORK_FILESYSTEMS.contains(&kind) {
             return Err("its file is a server's");
         }
-        // What is read through this descriptor is asked for, page by page.
+        // No readahead of the kernel's own on this descriptor: only requested pages are read.
         fadvise(&file, 0, None, Advice::Random).map_err(|_| "its file cannot be advised")?;
         let read_ahead_bytes = read_ahead_bytes(stat.st_dev);
         let call_bytes = call_bytes(stat.st_dev, read_ahead_bytes);
@@ -76,8 +76,8 @@ impl OpenFile {
         })
     }
 
-    /// What it takes to read one page that is not cached, in nanoseconds: the least of a few of
-    /// them, which lie anywhere in `pages`. Nothing where all that were looked at are cached.
+    /// The time to read one uncached page, in nanoseconds: the minimum over a few pages spread over
+    /// `pages`. `None` if all sampled pages are cached.
     pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
         let places = (1..=SAMPLE_POSITIONS).map(|n| pages.first + pages.count() * n / FRACTIONS);
         let uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
@@ -98,20 +98,20 @@ impl OpenFile {
         read != Err(Errno::AGAIN)
     }
 
-    /// Pages that the file has now.
+    /// The current size of the file in pages.
     pub fn pages(&self, page_bytes: u64) -> io::Result<u64> {
         Ok(self.file.metadata()?.size().div_ceil(page_bytes))
     }
 }
 
-/// The readahead size of `device`; 0 where it does not say.
+/// `read_ahead_kb` of `device`, in bytes; 0 if it cannot be read.
 fn read_ahead_bytes(device: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     read_kib(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")).unwrap_or(0)
 }
 
-/// The most bytes that the kernel reads for one call on a file of `device`: the device's readahead
-/// size or its largest request, whichever is larger.
+/// The maximum bytes that the kernel reads for one call on a file of `device`: the larger of
+/// `read_ahead_kb` and `max_sectors_kb`, as in `force_page_cache_ra()`.
 fn call_bytes(device: u64, read_ahead_bytes: u64) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let block = format!("/sys/dev/block/{major}:{minor}");
@@ -125,23 +125,23 @@ fn read_kib(path: &str) -> Option<u64> {
     Some(kib.saturating_mul(1 << 10))
 }
 
-/// A file of which mappings are governed, in whatever process.
+/// A file with governed mappings, shared by all processes that map it.
 #[derive(Debug)]
 pub struct GovernedFile {
     pub open: Arc<OpenFile>,
-    /// Pages that it had when it was looked at last.
+    /// Size of the file in pages, refreshed on every tick.
     pub pages: u64,
-    /// What the policy knows of it.
+    /// The policy's state of this file.
     state: Box<State>,
     requested: RequestedPages,
-    /// What a page costs that the kernel reads around a fault.
+    /// Cost of one page of the kernel's read-around window.
     window_page_ns: u64,
-    /// Mappings of it that are governed.
+    /// Number of governed mappings of the file.
     pub users: usize,
 }
 
 impl GovernedFile {
-    /// A file of which nothing is mapped yet. A stream asks for `largest` pages at most.
+    /// A file without governed mappings yet. The windows of streams are limited to `largest` pages.
     pub fn new(
         open: Arc<OpenFile>,
         pages: u64,
@@ -158,9 +158,10 @@ impl GovernedFile {
         }
     }
 
-    /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
-    /// in `mapping`, in the order of its use, and in pieces of one call each. It is for later where
-    /// the second is true. The mapping `may_be_left` to the kernel, or is.
+    /// Records that thread `tid` touched `page` at `now_ns`. Returns the ranges within `mapping` to
+    /// read ahead, one per call and in order of expected use, and whether these reads are
+    /// speculative. `may_be_left` lets the policy weigh the kernel's own read-around window; it is
+    /// also set once the mapping was left to the kernel.
     pub fn on_touch(
         &mut self,
         tid: u32,
@@ -187,12 +188,12 @@ impl GovernedFile {
         (fresh, reads.is_for_later)
     }
 
-    /// Whether the kernel's own readahead costs less than single pages.
+    /// Whether the policy prefers the kernel's own readahead to MADV_RANDOM for this file.
     pub fn is_left_to_kernel(&self) -> bool {
         self.state.is_left_to_kernel()
     }
 
-    /// Hears that `pages` were asked for and not read.
+    /// A request for `pages` was dropped from the queue.
     pub fn on_dropped_read(&mut self, pages: Pages) {
         self.requested.forget(pages);
     }

@@ -1,17 +1,16 @@
-//! Processes are followed and governed, in threads of this process.
+//! The threads that follow and govern processes.
 //!
-//! One thread reads events. It never waits for anything else, since the kernel drops events that
-//! nobody reads. Four others, the advisors, do what may take its time: they open files, read
-//! `/proc`, and stop a thread of the program to advise. All that is to be done for one process is
-//! done by one of them, in order: that of the process' number modulo 4. How long a page takes to
-//! read is looked at in a thread of its own, once for each device. Three readers ask the kernel to
-//! read, since such a call waits for room in the device's queue. When too many reads wait, the
-//! oldest are dropped.
+//! One thread reads the events of the ring buffers and blocks on nothing else, since the kernel
+//! drops events when a ring buffer is full. Four advisor threads take the tasks that may block:
+//! opening files, reading `/proc`, stopping a thread of the program to inject madvise(2). All tasks
+//! of a process go in order to advisor PID mod 4. The read time of each device is sampled once, in
+//! a detached thread. Three reader threads issue the readahead calls, which block while the queue
+//! of the device is full. When too many reads are queued, the oldest are dropped.
 //!
-//! Each mapping is noted in a file of the user's directory before it is advised: process and its
-//! start, address, file. Without a line there, a governor that is killed would leave advice that
-//! nobody could tell from the program's own. `--release` goes by these lines, and restores what is
-//! still RANDOM and maps the same file.
+//! A mapping is written to a journal in the user's run directory before it is advised: PID, start
+//! time, address, file. Otherwise the advice that a killed governor leaves behind could not be told
+//! from the program's own. `--release` reads the journal and restores mappings that are still
+//! MADV_RANDOM and map the same file.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -37,71 +36,74 @@ use crate::request::{AdvisorReply, AdvisorTask, Request, TakeMapping, TakeResult
 use crate::settings::GovernSettings;
 use crate::statistics::{GovernStatistics, MappingState};
 
-/// How often there is a look at what tells nothing by itself: files, memory, cgroups, and processes
-/// that may have ended.
+/// Interval at which state without events is polled: file sizes, memory pressure, cgroup members,
+/// exited processes.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long nothing is read while there are events, and while there are none.
+/// Timeout of the wait for events: while events arrive, and the upper bound to which it doubles
+/// while none do.
 const BUSY_INTERVAL: Duration = Duration::from_millis(1);
 const IDLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long it is waited in the end for what is under way. To stop a thread takes less.
+/// At shutdown, how long to wait for the replies of running tasks. Stopping a thread takes less.
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The same while reads are asked for: what is asked for later than the program comes to it is of
-/// no use. Nothing is read oftener where faults are on single pages that lie anywhere.
+/// Timeout of the wait for events while readahead is active: a request that comes after the
+/// program's own fault is useless. Purely random faults request nothing and do not shorten the
+/// wait.
 const READING_INTERVAL: Duration = Duration::from_micros(100);
 
-/// Reads are asked for where the last was less than this ago.
+/// Readahead counts as active for this long after the last request.
 const READING_TIME: Duration = Duration::from_millis(10);
 
-/// How long it is waited at most until what is mapped is advised.
+/// Maximum time until the session reports ready, even if existing mappings are not yet advised.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tasks of one process that wait at most: a process that maps without end leaves room for others.
+/// Maximum outstanding tasks of one process, so that a process that keeps mapping does not starve
+/// the others.
 const MAX_TASKS: usize = 128;
 
-/// Why nothing can be governed.
+/// Why a session cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing can be followed, or a process or cgroup is not there.
+    /// The kernel refuses the events, or a process or cgroup does not exist.
     #[error(transparent)]
     Attach(#[from] filemap_attach::Error),
-    /// A thread or a file of the governor's own cannot be made.
+    /// A thread or a file of the governor cannot be created.
     #[error("the governor cannot be started: {0}")]
     Start(#[from] io::Error),
-    /// There is no place for what a run leaves.
+    /// No run directory is available.
     #[error("there is no directory for what a run leaves; set XDG_RUNTIME_DIR to one of your own")]
     NoRunDirectory,
-    /// Nothing can be made in that place.
+    /// A directory cannot be created in the run directory.
     #[error(
         "no directory can be made in '{}': {}; set XDG_RUNTIME_DIR to another",
         .parent.display(), reason(cause)
     )]
     CreateDirectory {
-        /// The place.
+        /// The run directory.
         parent: PathBuf,
-        /// Why not.
+        /// The error of mkdir(2).
         cause: io::Error,
     },
 }
 
-/// What is governed.
+/// The processes to govern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GovernTarget {
-    /// What the calling thread starts from now on.
+    /// The processes that the calling thread starts from now on.
     Children,
-    /// Processes that run, and what they start; and those of cgroups, also later ones.
+    /// Running processes and their descendants, and the members of cgroups, including later ones.
     Running {
-        /// Numbers of processes.
+        /// PIDs.
         pids: Vec<u32>,
-        /// Paths, or names of systemd units.
+        /// Paths of cgroups, or names of systemd units.
         cgroups: Vec<String>,
     },
 }
 
 impl GovernTarget {
-    /// The processes that are there now.
+    /// The PIDs that are targets at this moment.
     fn pids(&self) -> Vec<u32> {
         let GovernTarget::Running { pids, cgroups } = self else { return Vec::new() };
         let of_cgroups = cgroups.iter().filter_map(|name| cgroup::processes(name).ok()).flatten();
@@ -109,16 +111,16 @@ impl GovernTarget {
     }
 }
 
-/// What was done, after the end.
+/// The result of a session.
 #[derive(Debug)]
 pub struct GovernorOutcome {
-    /// What was done for each process.
+    /// Counters by process and mapping.
     pub statistics: GovernStatistics,
     /// Mappings whose advice could not be restored.
     pub unrestored: Vec<UnrestoredMapping>,
 }
 
-/// Processes are governed as long as this is there.
+/// A running governor. [`GovernorSession::finish`] ends it and restores the advice.
 #[derive(Debug)]
 pub struct GovernorSession {
     method: FollowMethod,
@@ -128,22 +130,22 @@ pub struct GovernorSession {
 
 #[derive(Debug)]
 struct SessionShared {
-    /// It is to end, and becomes readable then.
+    /// Set to end the session; `wakeup`, an eventfd, interrupts the wait for events.
     is_ending: AtomicBool,
     wakeup: OwnedFd,
-    /// What was mapped when it began is advised, or was tried often enough.
+    /// The mappings that existed at the start are advised or were tried four times, or
+    /// [`READY_TIMEOUT`] has passed.
     is_ready: AtomicBool,
-    /// No process is left of those that were named.
+    /// All named processes and their descendants have exited.
     is_over: AtomicBool,
 }
 
 impl GovernorSession {
-    /// Begins to govern `target`. What is advised is noted in `directory`, for
-    /// [`crate::release()`]. What a user should know meanwhile is given to `say`, as a sentence
-    /// without its end.
+    /// Starts governing `target`. Advised mappings are journaled in `directory`, for
+    /// [`crate::release()`]. Warnings go to `say`, as sentences without a full stop.
     ///
     /// # Errors
-    /// When nothing can be followed: the kernel refuses it, or what is named is not there.
+    /// The kernel refuses the events, or a named process or cgroup does not exist.
     pub fn start(
         target: &GovernTarget,
         settings: GovernSettings,
@@ -155,10 +157,10 @@ impl GovernorSession {
             GovernTarget::Running { .. } => Follower::for_processes()?,
         };
         let way = follower.method();
-        // Journals of processes that are gone are removed by that.
+        // This also removes the journals whose processes have all exited.
         directory.iter().for_each(|directory| drop(StaleJournal::find(directory)));
         if let (Some(directory), false) = (&directory, settings.observe_only) {
-            // Advice that a killed governor has left is not the program's.
+            // Advice that a killed governor left must not be mistaken for the program's own.
             release(directory, &target.pids());
         }
         let shared = Arc::new(SessionShared {
@@ -190,26 +192,26 @@ impl GovernorSession {
         Ok(GovernorSession { method: way, shared, thread: builder.spawn(move || work.run())? })
     }
 
-    /// How processes are followed.
+    /// How the kernel reports events of the processes.
     pub fn method(&self) -> FollowMethod {
         self.method
     }
 
-    /// Whether what was mapped when it began is advised. A process that does not leave its system
-    /// calls is tried four times, which takes some hundredths of a second.
+    /// Whether the mappings that existed at the start are advised. A process that stays in system
+    /// calls is tried four times, some tens of milliseconds in all.
     pub fn is_ready(&self) -> bool {
         self.shared.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Whether no process is left of those that were named.
+    /// Whether all named processes and their descendants have exited.
     pub fn is_over(&self) -> bool {
         self.shared.is_over.load(Ordering::Relaxed)
     }
 
-    /// Ends it: advice is restored in the processes that live on.
+    /// Ends the session and restores the advice in the processes that are still running.
     pub fn finish(self) -> GovernorOutcome {
         self.shared.is_ending.store(true, Ordering::Relaxed);
-        // It fails only where it is readable already.
+        // The write fails only if the counter is at its maximum, and then the eventfd is readable.
         let _ = rustix::io::write(&self.shared.wakeup, &1_u64.to_ne_bytes());
         let failed =
             |_| GovernorOutcome { statistics: GovernStatistics::default(), unrestored: Vec::new() };
@@ -224,13 +226,13 @@ struct SessionThread {
     governor: Governor,
     memory: MemoryPressure,
     target: GovernTarget,
-    /// Processes that were named, or found in a cgroup, with their starts.
+    /// PID and start time of the followed processes that were named or found in a cgroup.
     followed: HashSet<(u32, u64)>,
-    /// How many tasks of each process are not done yet.
+    /// Outstanding tasks by process.
     tasks: HashMap<u32, usize>,
-    /// When a read was asked for last.
+    /// Time of the last readahead request.
     last_read: Option<Instant>,
-    /// When it began to govern.
+    /// Time of the start, for [`READY_TIMEOUT`].
     started_at: Instant,
     warned: HashSet<String>,
     warn: Box<dyn Fn(&str) + Send>,
@@ -239,7 +241,7 @@ struct SessionThread {
 
 impl SessionThread {
     fn run(mut self) -> GovernorOutcome {
-        // Pauses of some microseconds are meant so.
+        // The default timer slack of 50 us would stretch waits of 100 us.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut next_tick = Instant::now() + TICK_INTERVAL;
         let mut pause = BUSY_INTERVAL;
@@ -249,7 +251,7 @@ impl SessionThread {
             self.update_ready();
             let is_ending = self.shared.is_ending.load(Ordering::Relaxed);
             if is_woken && !heard && !is_ending {
-                // What has ended is readable for ever.
+                // The event descriptor of an exited process stays readable: do not spin on it.
                 thread::sleep(BUSY_INTERVAL);
             }
             pause = if heard || !self.tasks.is_empty() {
@@ -269,9 +271,9 @@ impl SessionThread {
         self.finish()
     }
 
-    /// Whoever waits for the governor is told when what was mapped is advised. A process that was
-    /// in a system call is tried again soon for that, and later only now and then. One that maps
-    /// without end is not waited for.
+    /// Sets `is_ready` once the existing mappings are advised. Until then, mappings whose process
+    /// was in a system call are retried on every round instead of every tick. [`READY_TIMEOUT`]
+    /// bounds the wait for a process that keeps mapping.
     fn update_ready(&mut self) {
         if self.shared.is_ready.load(Ordering::Relaxed) {
             return;
@@ -285,8 +287,8 @@ impl SessionThread {
         }
     }
 
-    /// Waits until there is something to read, or it is to end, or for `pause`. Returns whether
-    /// there is something.
+    /// Waits for events or the end of the session, at most `pause`. Returns whether a descriptor is
+    /// readable.
     fn wait(&self, pause: Duration) -> bool {
         let mut waited_for: Vec<PollFd<'_>> = Vec::new();
         let fds = self.follower.poll_fds();
@@ -296,7 +298,8 @@ impl SessionThread {
         poll(&mut waited_for, Some(&pause)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Hears all that there is, and does what follows. Returns whether there was something.
+    /// Handles all pending events and replies, and executes the resulting requests. Returns whether
+    /// there were events.
     fn process_events(&mut self) -> bool {
         let (governor, mut events) = (&mut self.governor, 0_u64);
         let read = self.follower.read_events(&mut |event: Event| {
@@ -335,7 +338,7 @@ impl SessionThread {
         self.governor.on_reply(answer, now_ns());
     }
 
-    /// Says what is not said yet. What differs in numbers only is the same.
+    /// Warns once per message; messages that differ only in digits count as the same.
     fn warn_once(&mut self, text: &str) {
         let kind: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
         if self.warned.insert(kind) {
@@ -363,7 +366,8 @@ impl SessionThread {
         }
     }
 
-    /// Gives an advisor a task. Of those that it answers, one process has only so many at a time.
+    /// Queues a task. Tasks with a reply are limited to [`MAX_TASKS`] per process; beyond that, and
+    /// if the queue is full, the governor gets an immediate reply that makes it retry.
     fn submit(&mut self, task: AdvisorTask) {
         if !task.has_reply() {
             return drop(self.advisor.submit(task));
@@ -381,7 +385,7 @@ impl SessionThread {
                 self.governor
                     .on_reply(AdvisorReply::Released { leave, stopped_ns: None }, now_ns());
             }
-            // It is asked for again.
+            // The governor requests it again.
             Some(_) => {}
         }
         self.tasks.retain(|_, tasks| *tasks > 0);
@@ -405,7 +409,7 @@ impl SessionThread {
         self.execute_requests();
     }
 
-    /// Follows the processes that are named and those of the cgroups that are new.
+    /// Follows the named processes, and new members of the cgroups.
     fn follow_targets(&mut self) -> Result<(), Error> {
         let GovernTarget::Running { pids, cgroups } = self.target.clone() else { return Ok(()) };
         let mut all: Vec<u32> = Vec::new();
@@ -432,7 +436,7 @@ impl SessionThread {
             }
             match self.follower.add(pid) {
                 Ok(()) => drop(self.followed.insert((pid, start))),
-                // It has ended meanwhile.
+                // It has exited meanwhile.
                 Err(filemap_attach::Error::Gone { .. }) if !pids.contains(&pid) => {}
                 Err(error) if pids.contains(&pid) => failed = Some(error),
                 Err(error) => failed_of_cgroup = Some(error),
@@ -440,7 +444,7 @@ impl SessionThread {
         }
         match failed_of_cgroup {
             Some(error) if self.followed.is_empty() => failed = Some(error),
-            // The others of the cgroup are followed all the same.
+            // The other members of the cgroup are still followed.
             Some(error) => self.warn_once(&error.to_string()),
             None => {}
         }
@@ -451,7 +455,8 @@ impl SessionThread {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Hears of what is being advised just now: it is to be restored too.
+    /// Waits for the replies of running tasks: mappings advised at the last moment have to be
+    /// restored too.
     fn drain_replies(&mut self) {
         self.advisor.stop_taking();
         let deadline = Instant::now() + LAST_REPLIES_TIMEOUT;

@@ -1,11 +1,12 @@
-//! Which mappings are governed, and what is read for them: events go in, requests come out.
+//! Decides which mappings are governed and what is read ahead: events go in, requests come out, and
+//! nothing here blocks.
 //!
-//! What is known of a file is shared by all processes that map it, so prefork servers learn
-//! together. A child of a fork has its parent's advice. Mappings that are moved or removed are not
-//! told: a major fault outside of known mappings has `/proc/PID/maps` read again, at most each 50
-//! ms. The mappings of a process and of all are bounded, so a program that means harm costs bounded
-//! memory. A process whose threads cannot be held, since all are in system calls, is tried again at
-//! its next faults, ever more seldom.
+//! All processes that map a file share its policy state, so the workers of a prefork server learn
+//! together. A forked child inherits its parent's advice. The kernel reports neither mremap(2) nor
+//! munmap(2): a major fault outside the known mappings triggers a read of `/proc/PID/maps`, at most
+//! every 50 ms. The number of mappings is bounded per process and in total, so that a hostile
+//! program costs bounded memory. A process none of whose threads can be held, since all are in
+//! system calls, is retried with exponential backoff.
 
 use std::collections::HashMap;
 
@@ -22,58 +23,58 @@ use crate::request::{
 use crate::settings::GovernSettings;
 use crate::statistics::{GovernStatistics, MappingState, ProcessStatistics};
 
-/// Mappings of one process that are governed at most.
+/// Maximum governed mappings per process.
 pub(crate) const MAX_RANGES_PER_PROCESS: usize = 1024;
 
-/// Mappings of all processes that are governed at most.
+/// Maximum governed mappings in total.
 const MAX_RANGES: usize = 4096;
 
-/// Images that have ended and are told one by one at most.
+/// Maximum number of ended process images reported individually.
 const MAX_REPORTED_IMAGES: usize = 4096;
 
-/// So often a mapping is asked for where its process does nothing. After that it is only when a
-/// thread of it has just run.
+/// Attempts to advise a mapping while its process is idle. Later attempts wait for an event that
+/// shows a running thread.
 const MAX_IDLE_TRIES: u32 = 10;
 
-/// A mapping is expected to be advised within so many tries: a thread that runs is only now and
-/// then in a system call.
+/// Attempts within which a mapping is expected to be advised: a running thread is in a system call
+/// only now and then.
 const MAX_FIRST_TRIES: u32 = 4;
 
-/// A mapping is not asked for again within a millisecond, which doubles so often.
+/// The backoff of a failed attempt starts at 1 ms and doubles this many times.
 const MAX_BACKOFF_DOUBLINGS: u32 = 10;
 
-/// A thread that faults on a mapping which waits is tried this long after the last one at the
-/// earliest.
+/// Minimum interval between attempts that are triggered by faults on a pending mapping.
 const MIN_RETRY_NS: u64 = 20_000_000;
 
-/// The mappings of a process are not read again within this time.
+/// Minimum interval between two reads of `/proc/PID/maps` of one process.
 const MAPS_INTERVAL_NS: u64 = 50_000_000;
 
-/// Nor within so many times as long as it took.
+/// The interval is also at least this multiple of how long the last read took, which limits reading
+/// to 5 % of the time.
 const MAPS_IDLE_FACTOR: u64 = 20;
 
-/// Decides what is done for processes.
+/// The state of all governed processes and files.
 #[derive(Debug)]
 pub struct Governor {
     settings: GovernSettings,
     page_bytes: u64,
     processes: HashMap<u32, GovernedProcess>,
     files: HashMap<FileId, GovernedFile>,
-    /// Mappings of all processes.
+    /// Number of mappings of all processes.
     ranges: usize,
     next_id: u64,
     requests: Vec<Request>,
     costs: CostEstimator,
-    /// Faults are told one by one, and whether they had to read.
+    /// The event source reports each fault and whether it was major.
     has_fault_events: bool,
     statistics: GovernStatistics,
-    /// How many images of a process were told.
+    /// By PID: how many of its images were reported.
     images: HashMap<u32, u32>,
 }
 
 impl Governor {
-    /// Governs nothing yet. It `hears_of_faults` where they are told one by one, and whether they
-    /// had to read.
+    /// A governor without processes. `hears_of_faults` says that the event source reports each
+    /// fault and whether it was major; otherwise mappings are never left to the kernel.
     pub fn new(settings: GovernSettings, hears_of_faults: bool) -> Governor {
         Governor {
             has_fault_events: hears_of_faults,
@@ -90,12 +91,12 @@ impl Governor {
         }
     }
 
-    /// What is to be done since this was asked last, in order.
+    /// The requests since the last call, in order.
     pub fn take_requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
     }
 
-    /// Hears of an event.
+    /// Handles an event.
     pub fn on_event(&mut self, event: &Event) {
         let Event { at_ns, pid, tid, .. } = *event;
         let mut has_faulted = false;
@@ -116,8 +117,8 @@ impl Governor {
         }
     }
 
-    /// Returns whether a mapping that waits to be advised has read something by that: this thread
-    /// is running, and each such fault may read much.
+    /// Returns whether this was a major fault on a mapping that is due for another attempt: the
+    /// thread is running, so it can probably be held, and every such fault reads a whole window.
     fn on_fault(&mut self, event: &Event, address: u64, kind: FaultKind) -> bool {
         let Event { at_ns, pid, tid, .. } = *event;
         let is_major = kind == FaultKind::Major;
@@ -125,7 +126,7 @@ impl Governor {
         process.statistics.major_faults += u64::from(is_major);
         let page_bytes = self.page_bytes;
         let Some(range) = process.range_at(address) else {
-            // Minor ones are those of all the program's memory.
+            // Minor faults here are mostly on anonymous memory and reveal nothing.
             if is_major && at_ns >= process.no_maps_until_ns {
                 process.no_maps_until_ns = at_ns.saturating_add(MAPS_INTERVAL_NS);
                 self.requests
@@ -152,7 +153,7 @@ impl Governor {
             FaultKind::Minor => Touch::Minor,
             FaultKind::Scanned => Touch::Seen,
         };
-        // What is to be left reads single pages until its advice is restored.
+        // A mapping about to be left to the kernel reads single pages until its advice is restored.
         let may_be_left = self.has_fault_events
             && (given == AdviceOrigin::Left || given.is_restored() && !file.is_left_to_kernel());
         let (page, pages) = (range.page(address, page_bytes), range.pages(page_bytes));
@@ -193,7 +194,8 @@ impl Governor {
                 RangeState::Requested { .. } => true,
                 RangeState::Ignored => false,
             };
-            // The same part of the same file may be the same mapping, with another protection.
+            // The same file range at the same address may be mprotect(2) of the same mapping, which
+            // keeps its advice.
             let of_both = cut.whole.overlap(mapped);
             if given && let Some(both) = of_both {
                 may_be_inherited = true;
@@ -207,7 +209,7 @@ impl Governor {
         }
     }
 
-    /// Asks for a mapping, where there is nothing in its place.
+    /// Requests to govern a mapping. No known mapping overlaps it.
     fn request_take(&mut self, pid: u32, tid: u32, mapped: MappedRange, may_be_inherited: bool) {
         let images = &self.images;
         let process = self
@@ -226,8 +228,8 @@ impl Governor {
         self.ranges += 1;
     }
 
-    /// Asks again for what could not be advised, by the thread `tid`, which has just run, or even
-    /// `has_faulted` there.
+    /// Retries the due mappings of a process through thread `tid`, which has just run; with
+    /// `has_faulted`, on such a mapping.
     fn retry(&mut self, pid: u32, tid: u32, has_faulted: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.retry_at_ns = None;
@@ -239,7 +241,7 @@ impl Governor {
         }
     }
 
-    /// A child has the mappings of its parent, and the advice that they have.
+    /// A child inherits the mappings of its parent with their advice.
     fn on_fork(&mut self, parent: u32, pid: u32) {
         self.on_exit(pid);
         let Some(of_parent) = self.processes.get(&parent) else { return };
@@ -263,7 +265,8 @@ impl Governor {
                     let range = copy.mapped.clone();
                     self.requests.push(Request::Watch { pid, range });
                 }
-                // Nobody knows whether it was advised before the fork or is after it.
+                // The parent's request is under way: the fork may have copied the mapping before or
+                // after it was advised.
                 _ => {
                     self.next_id += 1;
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
@@ -276,7 +279,7 @@ impl Governor {
         self.processes.insert(pid, process);
     }
 
-    /// Hears what came of a request, at `now_ns`.
+    /// Handles the reply to a request, at `now_ns`.
     pub fn on_reply(&mut self, answer: AdvisorReply, now_ns: u64) {
         match answer {
             AdvisorReply::Took { id, pid, took } => self.on_take_result(id, pid, took, now_ns),
@@ -320,7 +323,7 @@ impl Governor {
             | TakeResult::Retry(reason) => {
                 process.statistics.reason = Some(reason.clone());
             }
-            // What was in the way is no more.
+            // The obstacle is gone.
             TakeResult::Governed { .. } => process.statistics.reason = None,
             TakeResult::Gone => {}
         }
@@ -367,7 +370,8 @@ impl Governor {
         }
     }
 
-    /// Brings what is known of a process to what it has mapped.
+    /// Updates the known mappings of a process to `maps`. Those with an ID above `before` were
+    /// added after the read was requested, and stay.
     fn reconcile(&mut self, pid: u32, before: u64, maps: Vec<MappedRange>) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let stale = process
@@ -375,7 +379,7 @@ impl Governor {
             .filter(|own| own.id <= before && !maps.iter().any(|mapped| own.is_within(mapped)));
         let stale: Vec<(u64, u64)> =
             stale.map(|own| (own.mapped.address, own.mapped.end())).collect();
-        // What was moved keeps its advice.
+        // A moved mapping (mremap) keeps its advice.
         let ids = process.ranges().filter(|own| own.state != RangeState::Ignored);
         let known: Vec<FileId> =
             ids.filter_map(|own| own.mapped.file.as_ref().map(|file| file.id)).collect();
@@ -394,7 +398,7 @@ impl Governor {
         }
     }
 
-    /// Counts what was cut.
+    /// Updates the counts and watches after a mapping was cut.
     fn on_cut(&mut self, pid: u32, cut: &CutRange) {
         self.ranges = self.ranges + cut.left.len() - 1;
         if !matches!(cut.whole.state, RangeState::Governed(_)) {
@@ -410,7 +414,7 @@ impl Governor {
         }
     }
 
-    /// Hears that the process `pid` is gone, or has become another program.
+    /// Process `pid` has exited or called execve(2).
     pub fn on_exit(&mut self, pid: u32) {
         let Some(process) = self.processes.remove(&pid) else { return };
         self.ranges -= process.len();
@@ -428,7 +432,7 @@ impl Governor {
         self.report_exited(told);
     }
 
-    /// Keeps what was done for an image that has ended.
+    /// Keeps the statistics of an image that has ended.
     fn report_exited(&mut self, told: ProcessStatistics) {
         if told.is_empty() {
             return;
@@ -441,7 +445,7 @@ impl Governor {
         self.statistics.processes.push(told);
     }
 
-    /// Asks again for what could not be advised by `now_ns`, also of processes that do nothing.
+    /// Retries the mappings that are due at `now_ns`, including those of idle processes.
     pub fn retry_idle(&mut self, now_ns: u64) {
         let is_due = |process: &GovernedProcess| {
             let is_idle = |own: &GovernedRange| match own.state {
@@ -456,8 +460,8 @@ impl Governor {
         due.into_iter().for_each(|pid| self.retry(pid, pid, false));
     }
 
-    /// Whether a mapping may soon be advised that is not yet: its process was in a system call when
-    /// it was tried.
+    /// Whether a mapping is likely to be advised soon: it was tried fewer than `MAX_FIRST_TRIES`
+    /// times.
     pub fn expects_more(&self) -> bool {
         let is_expected = |own: &GovernedRange| match own.state {
             RangeState::Requested { tries, .. } => tries < MAX_FIRST_TRIES,
@@ -466,8 +470,8 @@ impl Governor {
         self.processes.values().flat_map(GovernedProcess::ranges).any(is_expected)
     }
 
-    /// What is to be done now and then: files of which nothing is mapped any more are closed, the
-    /// others are looked at, and costs are taken from what was measured.
+    /// Periodic work: closes files without governed mappings, refreshes file sizes and costs, and
+    /// journals the mappings that forked processes inherited.
     pub fn tick(&mut self) {
         self.costs.update();
         self.files.retain(|_, file| file.users > 0);
@@ -487,7 +491,7 @@ impl Governor {
         }
     }
 
-    /// Hears for each process whether its memory is short.
+    /// Marks the files of processes under memory pressure.
     pub fn set_memory_short(&mut self, is_short: impl Fn(u32) -> bool) {
         let mut short: Vec<FileId> = Vec::new();
         for (pid, process) in &self.processes {
@@ -501,7 +505,7 @@ impl Governor {
         }
     }
 
-    /// Hears that `pages` of a file were asked for and not read.
+    /// A request for `pages` of a file was dropped from the queue.
     pub fn on_dropped_read(&mut self, id: FileId, pages: Pages) {
         self.statistics.dropped_pages += pages.count();
         if let Some(file) = self.files.get_mut(&id) {
@@ -509,12 +513,12 @@ impl Governor {
         }
     }
 
-    /// Processes that have mappings to govern.
+    /// PIDs of the processes with known mappings.
     pub fn pids(&self) -> Vec<u32> {
         self.processes.keys().copied().collect()
     }
 
-    /// Mappings whose advice is to be restored, with their processes.
+    /// PID and range of each mapping whose advice has to be restored.
     pub fn restorable(&self) -> Vec<(u32, MappedRange)> {
         let of = |(pid, process): (&u32, &GovernedProcess)| {
             process.restorable().map(|range| (*pid, range.clone())).collect::<Vec<_>>()
@@ -522,7 +526,7 @@ impl Governor {
         self.processes.iter().flat_map(of).collect()
     }
 
-    /// What was done until now.
+    /// The statistics so far.
     pub fn statistics(&self) -> GovernStatistics {
         let mut told = self.statistics.clone();
         let running = self.processes.values().map(|own| own.statistics(self.page_bytes, None));
@@ -532,7 +536,8 @@ impl Governor {
     }
 }
 
-/// Asks for `range` of a process by one of its threads, which may have `has_faulted` there.
+/// The request to govern `range` of process `pid` through thread `tid`, which has just faulted in
+/// it if `has_faulted`.
 fn take_request(
     files: &HashMap<FileId, GovernedFile>,
     range: &GovernedRange,

@@ -1,5 +1,5 @@
-//! Which mappings this governor has advised, in a file: a governor that is killed leaves it, and
-//! `release` goes by it.
+//! The journal of advised mappings, a text file with one line per mapping. A killed governor leaves
+//! it behind, and `release` restores the mappings that it lists.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -8,37 +8,37 @@ use std::path::{Path, PathBuf};
 
 use filemap_attach::{FileId, MappedFile, MappedRange};
 
-/// How the names of the files begin.
+/// Prefix of the file names: `advised-PID-STARTTICKS`.
 const FILE_PREFIX: &str = "advised-";
 
-/// So many lines more than there are entries have the file written anew.
+/// The file is compacted when it has more lines than twice its live entries plus this.
 const SPARE_LINES: usize = 1000;
 
-/// A mapping that was advised.
+/// An advised mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
     pub pid: u32,
-    /// When the process was started, in clock ticks since boot.
+    /// Start time of the process, in clock ticks since boot; guards against PID reuse.
     pub start_ticks: u64,
-    /// What is mapped. The path of its file is not kept.
+    /// The mapping. The path of its file is not stored.
     pub range: MappedRange,
 }
 
-/// The mappings that a governor has advised.
+/// The journal of this process, append-only until it is compacted.
 #[derive(Debug)]
 pub struct AdviceJournal {
     path: PathBuf,
     file: File,
-    /// By process, as lines of the file.
+    /// Live entries by PID, as lines of the file.
     entries: HashMap<u32, Vec<String>>,
     lines: usize,
 }
 
 impl AdviceJournal {
-    /// A journal of this process in `directory`.
+    /// Creates the journal of this process in `directory`.
     ///
     /// # Errors
-    /// When its file cannot be made.
+    /// The file cannot be created.
     pub fn create(directory: &Path) -> io::Result<AdviceJournal> {
         let own = std::process::id();
         let name = format!("{FILE_PREFIX}{own}-{}", start_ticks(own).unwrap_or(0));
@@ -47,10 +47,10 @@ impl AdviceJournal {
         Ok(AdviceJournal { path, file, entries: HashMap::new(), lines: 0 })
     }
 
-    /// Adds a mapping that is about to be advised.
+    /// Adds a mapping, before it is advised. Without effect if the process has exited.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub fn add(&mut self, pid: u32, range: &MappedRange) -> io::Result<()> {
         let Some(line) = JournalEntry::to_line(pid, start_ticks(pid), range) else { return Ok(()) };
         let entries = self.entries.entry(pid).or_default();
@@ -64,7 +64,8 @@ impl AdviceJournal {
         if self.lines > 2 * needed + SPARE_LINES { self.rewrite() } else { Ok(()) }
     }
 
-    /// Forgets a mapping that was not advised after all, or is not any more.
+    /// Removes a mapping that was not advised after all, or whose advice was restored. Its line
+    /// stays in the file until the next compaction.
     pub fn remove(&mut self, pid: u32, range: &MappedRange) {
         let line = JournalEntry::to_line(pid, start_ticks(pid), range);
         if let Some(entries) = self.entries.get_mut(&pid) {
@@ -72,15 +73,15 @@ impl AdviceJournal {
         }
     }
 
-    /// Forgets the processes that are not `kept`.
+    /// Removes the processes for which `kept` is false.
     pub fn retain_processes(&mut self, kept: impl Fn(u32) -> bool) {
         self.entries.retain(|pid, _| kept(*pid));
     }
 
-    /// Ends the journal: what is `left` stays in its file, which goes where that is nothing.
+    /// Reduces the file to the mappings in `left`, or removes it if there are none.
     ///
     /// # Errors
-    /// When its file can be neither written nor removed.
+    /// The file can be neither written nor removed.
     pub fn finish(mut self, left: &[(u32, MappedRange)]) -> io::Result<()> {
         self.entries.clear();
         for (pid, range) in left {
@@ -132,13 +133,13 @@ impl JournalEntry {
         })
     }
 
-    /// Whether its process is there yet.
+    /// Whether the process is still running.
     pub fn is_alive(&self) -> bool {
         start_ticks(self.pid) == Some(self.start_ticks)
     }
 }
 
-/// What a governor has left that is gone.
+/// The journal of a governor that no longer runs.
 #[derive(Debug)]
 pub struct StaleJournal {
     path: PathBuf,
@@ -146,8 +147,8 @@ pub struct StaleJournal {
 }
 
 impl StaleJournal {
-    /// Those in `directory`. Entries of processes that are gone are left out, and files without
-    /// others are removed.
+    /// Finds the stale journals in `directory`. Entries of exited processes are left out, and files
+    /// without other entries are removed.
     pub fn find(directory: &Path) -> Vec<StaleJournal> {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -161,7 +162,7 @@ impl StaleJournal {
                 continue;
             }
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
-            // What was tried several times is there as often.
+            // A mapping that was tried several times has as many lines.
             let lines: BTreeSet<&str> = text.lines().collect();
             let entries =
                 lines.into_iter().filter_map(JournalEntry::parse).filter(JournalEntry::is_alive);
@@ -175,7 +176,7 @@ impl StaleJournal {
         found
     }
 
-    /// Keeps only the entries that are there now.
+    /// Rewrites the file with the current entries, or removes it if there are none.
     pub fn write(&self) -> io::Result<()> {
         let of =
             |own: &JournalEntry| JournalEntry::to_line(own.pid, Some(own.start_ticks), &own.range);
@@ -187,20 +188,21 @@ impl StaleJournal {
     }
 }
 
-/// Puts `text` in place of what a file has, at once.
+/// Replaces the contents of a file atomically, by rename(2).
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, text)?;
     fs::rename(&new, path)
 }
 
-/// When the process `pid` was started, in clock ticks since boot, if it is there and has not ended.
+/// Start time of process `pid` in clock ticks since boot (`starttime` in proc_pid_stat(5)); `None`
+/// if there is no such process, or it is a zombie.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program is in brackets and may hold anything, also blanks and brackets.
+    // Field 2, the program name in parentheses, may contain spaces and parentheses itself.
     let behind = stat.iter().rposition(|&byte| byte == b')')?;
     let mut fields = stat.get(behind + 2..)?.split(|&byte| byte == b' ');
-    // The bracket ends field 2.
+    // Field 3, the state, is next; `starttime` is field 22.
     if matches!(fields.next()?, b"Z" | b"X") {
         return None;
     }
@@ -227,7 +229,7 @@ mod tests {
         assert!(journal.lines < 3000, "it is written anew: {}", journal.lines);
         assert!(StaleJournal::find(scratch.path()).is_empty(), "its owner lives");
         journal.rewrite().unwrap();
-        // No process has this number.
+        // 4294967295 is never a PID.
         let text = fs::read_to_string(&journal.path).unwrap();
         let gone = text.replace(&format!("{own} "), "4294967295 ");
         fs::write(scratch.path().join("advised-4294967295-1"), text + &gone).unwrap();

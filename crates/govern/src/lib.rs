@@ -1,15 +1,15 @@
-//! The governor: what is read ahead of file mappings is decided here instead of by the kernel.
+//! The governor: takes the readahead of file mappings over from the kernel.
 //!
-//! Processes are followed from outside (`filemap-attach`). A large read-only mapping of a file is
-//! advised MADV_RANDOM, so that the kernel reads single pages, and what else is worth reading
-//! (`filemap-policy`) is asked for on a descriptor of this process' own. Where the kernel's own
-//! readahead costs less, the advice is restored. A program's results cannot change by that.
+//! Processes are followed from outside (`filemap-attach`). Large read-only file mappings are
+//! advised MADV_RANDOM, so that a fault reads a single page; everything else is read ahead as
+//! `filemap-policy` decides, with fadvise(2) on a descriptor of this process. Where the kernel's
+//! own readahead is cheaper, the advice is restored. None of this changes what a program computes.
 //!
-//! The module `governor` holds the decisions: events go in, requests come out. [`GovernorSession`]
-//! carries them out in threads of its own.
+//! The module `governor` makes the decisions: events go in, requests come out. [`GovernorSession`]
+//! executes them in its own threads.
 //!
-//! What is recorded is advised in the same way, and noted in the same place: [`SinglePages`]. What
-//! is to be tried for a program is advised by [`AdviceEnforcer`], once and without a policy.
+//! The [`recorder`] advises the mappings that it records in the same way, with the same journal.
+//! [`AdviceEnforcer`] applies fixed rules instead of a policy.
 
 mod advising;
 mod advisor;

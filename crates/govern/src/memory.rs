@@ -1,27 +1,28 @@
-//! Whether memory is short: for a process, by the limits of its cgroups, and for all.
+//! Detects memory pressure, system-wide and at the limits of a process's cgroups.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where cgroups are.
+/// Mount point of the cgroup hierarchies.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Memory is short below this part of all, in percent.
+/// Memory is short if less than this share is available, in percent of the total or of the limit.
 const MIN_FREE_PERCENT: u64 = 5;
 
-/// Nor may more of the last ten seconds be lost in waiting for memory, in percent.
+/// Memory is short if tasks stalled on it for more than this share of the last ten seconds (PSI
+/// `some avg10`), in percent.
 const MAX_PRESSURE_PERCENT: f64 = 10.0;
 
-/// What is looked at again and again.
+/// Polled state.
 #[derive(Debug, Default)]
 pub struct MemoryPressure {
-    /// How often each cgroup has come to its limit so far.
+    /// Limit hits of each cgroup at the last poll; a rise means pressure.
     limit_hits: HashMap<PathBuf, u64>,
 }
 
 impl MemoryPressure {
-    /// Those of `pids` whose memory is short now.
+    /// The processes among `pids` that are under memory pressure now.
     pub fn processes_under_pressure(&mut self, pids: &[u32]) -> Vec<u32> {
         if is_system_short() {
             return pids.to_vec();
@@ -59,14 +60,15 @@ fn is_system_short() -> bool {
     is_little || pressure_percent(&pressure) > MAX_PRESSURE_PERCENT
 }
 
-/// The part of the last ten seconds in which some waited, of a file of pressures.
+/// `some avg10` of a PSI file, in percent; 0 if it is missing.
 fn pressure_percent(text: &str) -> f64 {
     let some = text.lines().find_map(|line| line.strip_prefix("some avg10="));
     let percent = some.and_then(|rest| rest.split(' ').next()?.parse().ok());
     percent.unwrap_or(0.0)
 }
 
-/// The cgroups that limit the memory of a process: its own and those around it.
+/// The cgroups whose memory limits apply to a process: its own and their ancestors, of v2 or of the
+/// v1 memory controller.
 fn cgroups(pid: u32) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let of = |line: &str| {
@@ -78,7 +80,7 @@ fn cgroups(pid: u32) -> Vec<PathBuf> {
             }
             _ => return None,
         };
-        // A process of another namespace may be above what is seen here.
+        // A cgroup outside the cgroup namespace of this process is shown as `/../...`.
         let path = path.trim_start_matches('/');
         if path.split('/').any(|part| part == "..") {
             return None;
@@ -90,7 +92,7 @@ fn cgroups(pid: u32) -> Vec<PathBuf> {
     text.lines().filter_map(of).flatten().collect()
 }
 
-/// How often a cgroup has come to its limit.
+/// How often a cgroup has reached a limit: `memory.failcnt` in v1; `max` and `high` events in v2.
 fn limit_hit_count(group: &Path) -> u64 {
     if let Some(times) = read_number(&group.join("memory.failcnt")) {
         return times;
@@ -105,7 +107,7 @@ fn limit_hit_count(group: &Path) -> u64 {
     times("max ") + times("high ")
 }
 
-/// Whether a cgroup has used its limit but for a small part.
+/// Whether a cgroup uses more than 95 % of its lowest limit.
 fn is_full(group: &Path) -> bool {
     let of = |usage: &str, limits: &[&str]| {
         let usage = read_number(&group.join(usage))?;
@@ -116,7 +118,7 @@ fn is_full(group: &Path) -> bool {
     of_v2.or_else(|| of("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)
 }
 
-/// The number that a file has; none where it has a word, such as `max`.
+/// The number in a file; `None` if it holds a word such as `max`.
 fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! A process that has mappings to govern.
+//! The mappings of one process.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use crate::range::{GovernedRange, RangeState};
 use crate::request::AdviceOrigin;
 use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
 
-/// Ended mappings of one process that are told one by one. The rest is told as a sum.
+/// Ended mappings of one process reported individually; the rest are summed up.
 const MAX_REPORTED_MAPPINGS: usize = 64;
 
-/// A process that has mappings to govern.
+/// A process with mappings that are governed or requested.
 #[derive(Debug)]
 pub struct GovernedProcess {
-    /// Its mappings that are governed or are to be, by address. They do not overlap.
+    /// Known mappings by address, without overlaps.
     ranges: BTreeMap<u64, GovernedRange>,
     pub statistics: ProcessStatistics,
-    /// When its mappings were asked for last, and until when they are not asked for again.
+    /// `/proc/PID/maps` is not read again before this time.
     pub no_maps_until_ns: u64,
-    /// When what could not be advised is to be asked for again.
+    /// When mappings that could not be advised are retried; `None` if there are none.
     pub retry_at_ns: Option<u64>,
-    /// Until then not even a fault there asks for it.
+    /// Faults on pending mappings trigger no attempt before this time.
     pub no_retry_until_ns: u64,
-    /// It was forked, and what it inherited has not been noted yet.
+    /// The process was forked, and its inherited mappings are not in the journal yet.
     pub is_new_copy: bool,
 }
 
 impl GovernedProcess {
-    /// The `image`th image of the process `pid`.
+    /// Image number `image` of process `pid`, without mappings.
     pub fn new(pid: u32, image: u32) -> GovernedProcess {
         let told = ProcessStatistics { pid, image, is_running: true, ..Default::default() };
         GovernedProcess {
@@ -53,19 +53,19 @@ impl GovernedProcess {
         self.ranges.len()
     }
 
-    /// The mapping that has `address`.
+    /// The mapping that contains `address`.
     pub fn range_at(&mut self, address: u64) -> Option<&mut GovernedRange> {
         let (_, range) = self.ranges.range_mut(..=address).next_back()?;
         (address < range.mapped.end()).then_some(range)
     }
 
-    /// Whether a mapping that is known has a part of the place of `mapped`.
+    /// Whether a known mapping overlaps `mapped`.
     pub fn overlaps(&self, mapped: &MappedRange) -> bool {
         let before_end = self.ranges.range(..mapped.end()).next_back();
         before_end.is_some_and(|(_, range)| range.mapped.end() > mapped.address)
     }
 
-    /// Its mappings whose advice is to be restored.
+    /// The mappings whose advice has to be restored.
     pub fn restorable(&self) -> impl Iterator<Item = &MappedRange> {
         let is_given = |range: &&GovernedRange| match range.state {
             RangeState::Governed(given) => given.is_restored(),
@@ -74,19 +74,20 @@ impl GovernedProcess {
         self.ranges.values().filter(is_given).map(|range| &range.mapped)
     }
 
-    /// Adds a mapping where nothing else is.
+    /// Adds a mapping. No known mapping overlaps it.
     pub fn insert(&mut self, range: GovernedRange) {
         self.ranges.insert(range.mapped.address, range);
     }
 
-    /// Takes out all that begins at `address`.
+    /// Removes the mapping that begins at `address`.
     pub fn remove(&mut self, address: u64) -> Option<GovernedRange> {
         let range = self.ranges.remove(&address)?;
         self.report_ended(&range);
         Some(range)
     }
 
-    /// Cuts out what lies in `start..end`. Returns what was cut and what is left of it.
+    /// Removes the address range `start..end`, as mmap(2) over it does. Returns the affected
+    /// mappings with their remaining parts.
     pub fn cut(&mut self, start: u64, end: u64) -> Vec<CutRange> {
         let is_hit = |range: &GovernedRange| range.mapped.end() > start;
         let hit = self.ranges.range(..end).rev().map(|(_, range)| range);
@@ -106,7 +107,7 @@ impl GovernedProcess {
         cuts
     }
 
-    /// What was done for it until now.
+    /// The statistics so far, with the state of all current mappings set to `state` if given.
     pub fn statistics(&self, page_bytes: u64, state: Option<MappingState>) -> ProcessStatistics {
         let mut told = self.statistics.clone();
         for range in self.ranges.values() {
@@ -147,11 +148,11 @@ impl GovernedProcess {
     }
 }
 
-/// A mapping of which a part was replaced.
+/// A mapping that was replaced, in whole or in part.
 #[derive(Debug)]
 pub struct CutRange {
     pub whole: GovernedRange,
-    /// What is left of it.
+    /// Its remaining parts.
     pub left: Vec<GovernedRange>,
 }
 
@@ -176,7 +177,7 @@ fn mapping_statistics(
     }
 }
 
-/// Bytes of a page of this machine.
+/// The page size of this machine.
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }

@@ -1,77 +1,78 @@
-//! A mapping that is governed, or is to be.
+//! A mapping, or the remaining part of one, and its state.
 
 use filemap_attach::MappedRange;
 use filemap_policy::Pages;
 
 use crate::request::AdviceOrigin;
 
-/// A mapping that is governed, or is to be.
+/// A mapping that is governed or requested.
 #[derive(Clone, Debug)]
 pub struct GovernedRange {
     pub mapped: MappedRange,
-    /// Of the request that takes it. The pieces of a mapping that was cut share it.
+    /// ID of the request to govern it. The parts of a mapping that was cut share it.
     pub id: u64,
-    /// If it is advised RANDOM, that may be this governor's advice.
+    /// If the kernel shows it as MADV_RANDOM, that may be this governor's advice rather than the
+    /// program's.
     pub may_be_inherited: bool,
     pub state: RangeState,
-    /// When it may be asked for to leave it to the kernel. `None` while that is under way.
+    /// Earliest time of the next attempt to leave it to the kernel; `None` while one is under way.
     pub leave_at_ns: Option<u64>,
     pub counts: RangeCounts,
 }
 
-/// How far a mapping is taken.
+/// State of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeState {
-    /// It was asked for, so many times. Where `is_due` nobody is at it.
+    /// Requested for the `tries`th time. With `is_due` the last attempt failed and the next waits.
     Requested { tries: u32, is_due: bool },
-    /// It is governed.
+    /// Governed.
     Governed(AdviceOrigin),
-    /// It cannot be: it is kept so that it is not asked for again.
+    /// Cannot be governed. Kept so that it is not requested again.
     Ignored,
 }
 
-/// What was done for a mapping.
+/// Counters of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeCounts {
-    /// Pages that were missing.
+    /// Major faults.
     pub major_faults: u64,
-    /// Pages that were touched, as far as they were told, and not missing.
+    /// Reported touches that were not major faults.
     pub other_faults: u64,
-    /// Pages that were asked for.
+    /// Pages of the readahead requests.
     pub pages: u64,
-    /// Calls that asked.
+    /// Readahead requests.
     pub calls: u64,
-    /// Faults before it was governed.
+    /// Major faults before it was governed.
     pub early_faults: u64,
-    /// How long a thread was stopped to advise it.
+    /// How long threads were stopped to advise it, in nanoseconds.
     pub stopped_ns: u64,
 }
 
 impl GovernedRange {
-    /// A mapping that is to be taken by the request `id`.
+    /// A mapping just requested, by request `id`.
     pub fn new(mapped: MappedRange, id: u64) -> GovernedRange {
         let state = RangeState::Requested { tries: 1, is_due: false };
         let (may_be_inherited, counts) = (false, RangeCounts::default());
         GovernedRange { mapped, id, may_be_inherited, state, leave_at_ns: Some(0), counts }
     }
 
-    /// The same in another process, of which nothing is counted yet.
+    /// A copy with all counters at zero.
     pub fn copy_uncounted(&self) -> GovernedRange {
         GovernedRange { counts: RangeCounts::default(), leave_at_ns: Some(0), ..self.clone() }
     }
 
-    /// The pages of the file that are mapped.
+    /// The mapped pages of the file.
     pub fn pages(&self, page_bytes: u64) -> Pages {
         let first = self.mapped.offset_bytes / page_bytes;
         Pages { first, end: first + self.mapped.length_bytes / page_bytes }
     }
 
-    /// The page of the file at `address`, which is in the range.
+    /// The page of the file at `address`, which lies in the range.
     pub fn page(&self, address: u64, page_bytes: u64) -> u64 {
         (self.mapped.offset_bytes + (address - self.mapped.address)) / page_bytes
     }
 
-    /// Whether `other` maps the same bytes of the same file at the same place.
+    /// Whether `other` covers it with the same file at the same offsets.
     pub fn is_within(&self, other: &MappedRange) -> bool {
         let own = &self.mapped;
         let id = |range: &MappedRange| range.file.as_ref().map(|file| file.id);
@@ -81,7 +82,8 @@ impl GovernedRange {
             && own.offset_bytes.checked_sub(other.offset_bytes) == Some(own.address - other.address)
     }
 
-    /// What `other` has of the same bytes of the same file at the same place.
+    /// The part of `other` that maps the same bytes of the same file at the same addresses; `None`
+    /// if there is none.
     pub fn overlap(&self, other: &MappedRange) -> Option<MappedRange> {
         let own = &self.mapped;
         let (start, end) = (own.address.max(other.address), own.end().min(other.end()));
@@ -93,8 +95,8 @@ impl GovernedRange {
         part.is_within(own).then_some(both)
     }
 
-    /// What is left of it without `start..end`: the part before, and the part after, of which
-    /// nothing is counted.
+    /// The remaining parts without `start..end`: the one before, which keeps the counters, and the
+    /// one after, with counters at zero.
     pub fn without(self, start: u64, end: u64) -> [Option<GovernedRange>; 2] {
         let own = (self.mapped.address, self.mapped.end());
         let after = (end < own.1).then(|| {
@@ -120,7 +122,7 @@ pub mod tests {
 
     use super::*;
 
-    /// A shared read-only mapping of the file `inode` from its beginning on.
+    /// A shared read-only mapping of file `inode` from offset 0.
     pub fn mapped(address: u64, length_bytes: u64, inode: u64) -> MappedRange {
         MappedRange {
             address,
@@ -137,7 +139,7 @@ pub mod tests {
 
     #[test]
     fn what_is_replaced_is_cut_out() {
-        // (replaced, what is left as (address, length, offset))
+        // (start and end of the replaced range, remaining parts as (address, length, offset))
         for (start, end, left) in [
             (0x1000, 0x5000, vec![]),
             (0, 0x9000, vec![]),

@@ -1,7 +1,7 @@
-//! Threads that ask the kernel to read.
+//! Threads that issue the readahead calls.
 //!
-//! The device's queue takes a hundred megabytes and more, and a fault of the program that comes
-//! after them waits for all of them. So no more is under way at a time than keeps the device busy.
+//! A device queue holds a hundred megabytes and more, and a demand fault queues behind all of it.
+//! Therefore only as much is kept in flight as saturates the device.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,30 +14,30 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::file::OpenFile;
 
-/// Each has one call under way. More would not read faster.
+/// Number of threads, each with one call in flight. More would not raise the throughput.
 const THREADS: usize = 3;
 
-/// So many of them are for what the program may do later. More would make the single pages late
-/// that it waits for meanwhile.
+/// Maximum speculative calls in flight. More would delay the program's demand faults.
 const MAX_SPECULATIVE: usize = 2;
 
-/// Calls that wait at most. What is older has been waited for in vain.
+/// Maximum queued calls of each kind. The oldest are dropped: the program has probably faulted on
+/// their pages by then.
 const MAX_QUEUED: usize = 2048;
 
-/// Reads that are asked for.
+/// The reader threads and their queue.
 #[derive(Debug)]
 pub struct ReadaheadPool {
     shared: Arc<ReaderShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A call to be made.
+/// A readahead call.
 #[derive(Debug)]
 pub struct ReadRequest {
     pub id: FileId,
     pub file: Arc<OpenFile>,
     pub pages: Pages,
-    /// It is for what the program may do later.
+    /// Not needed by the current access pattern yet; served after all others.
     pub is_speculative: bool,
 }
 
@@ -69,8 +69,7 @@ impl ReadaheadPool {
         Ok(ReadaheadPool { shared, threads })
     }
 
-    /// Asks for reads in order, after those that wait already. Returns the oldest where too many
-    /// wait: they are not made.
+    /// Queues reads in order. Returns the oldest ones that were dropped because the queue was full.
     pub fn submit(&self, reads: impl IntoIterator<Item = ReadRequest>) -> Vec<ReadRequest> {
         let mut queue = self.shared.queue();
         let mut dropped = Vec::new();
@@ -104,7 +103,7 @@ impl ReadQueue {
         if is_for_later { &mut self.speculative } else { &mut self.urgent }
     }
 
-    /// The next call to be made. Whoever has made one for later says so.
+    /// Takes the next call. After a speculative one the caller decrements `speculative_active`.
     fn next(&mut self) -> Option<ReadRequest> {
         if let Some(read) = self.urgent.pop_front() {
             return Some(read);
@@ -127,13 +126,14 @@ impl ReaderShared {
         while let Some(read) = self.wait_for_next() {
             let offset = read.pages.first * self.page_bytes;
             let length = NonZeroU64::new(read.pages.count() * self.page_bytes);
-            // A read that is refused costs a fault later.
+            // A refused call only costs the program a fault later.
             let _ = fadvise(&read.file.file, offset, length, Advice::WillNeed);
-            // That returned when the reads were under way. This waits for the last of them.
+            // fadvise(2) returns once the I/O is submitted. Reading the last byte waits for it,
+            // which bounds the I/O in flight.
             let last_page = read.pages.end.saturating_sub(1) * self.page_bytes;
             let _ = rustix::io::pread(&read.file.file, &mut [0_u8], last_page);
             if read.is_speculative {
-                // This thread itself goes on with the next one.
+                // No notification is needed: this thread takes the next call itself.
                 self.queue().speculative_active -= 1;
             }
         }

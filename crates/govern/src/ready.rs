@@ -1,4 +1,4 @@
-//! Whoever started a governor is told when it follows: the protocol of sd_notify(3).
+//! Readiness notification of the service manager, with the protocol of sd_notify(3).
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,18 +6,18 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The variable that names the socket.
+/// Environment variable with the address of the notification socket.
 const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Tells who started this process, if that wants to know it.
+/// Sends `READY=1` to the service manager; without effect if it passed no socket.
 ///
 /// # Errors
-/// When nobody hears it any more.
+/// The socket cannot be reached.
 pub fn notify() -> io::Result<()> {
     std::env::var_os(SOCKET_VARIABLE).map_or(Ok(()), |name| notify_socket(&name))
 }
 
-/// Tells whoever has the socket `name`: a path, or `@` and an abstract address.
+/// Sends `READY=1` to the socket `name`: a path, or `@` and an abstract address.
 fn notify_socket(name: &OsStr) -> io::Result<()> {
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

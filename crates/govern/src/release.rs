@@ -1,4 +1,4 @@
-//! Mappings are given back to the kernel: their advice is restored.
+//! Restores the advice of governed mappings.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -10,25 +10,25 @@ use filemap_attach::{MappedRange, MemoryAdvice, Refusal, advise_any};
 use crate::journal::StaleJournal;
 use crate::range::GovernedRange;
 
-/// How long it is tried.
+/// How long restoring is retried.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long nothing is tried after all threads were where they cannot be held.
+/// Pause after an attempt in which no thread could be held.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A mapping whose advice could not be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnrestoredMapping {
-    /// The process.
+    /// Its PID.
     pub pid: u32,
-    /// What is mapped.
+    /// The mapping.
     pub range: MappedRange,
-    /// Why, as the end of a sentence.
+    /// Why the last attempt failed, as the end of a sentence.
     pub reason: String,
 }
 
-/// Restores the advice of `ranges`, where it is RANDOM and the same file is mapped yet. Returns
-/// those of which it could not be.
+/// Sets `ranges` (PID and mapping) back to MADV_NORMAL, where they are still MADV_RANDOM and map
+/// the same file. Returns those where that failed.
 pub fn restore(ranges: Vec<(u32, MappedRange)>) -> Vec<UnrestoredMapping> {
     let mut pids: Vec<u32> = ranges.iter().map(|(pid, _)| *pid).collect();
     pids.sort_unstable();
@@ -52,7 +52,8 @@ pub fn restore(ranges: Vec<(u32, MappedRange)>) -> Vec<UnrestoredMapping> {
     }
 }
 
-/// Tries once for each of `left`, which are in order of processes. Returns what is left then.
+/// Tries each of `left` once; they are grouped by process, so that smaps is read once per process.
+/// Returns those that failed.
 fn try_restore(left: Vec<UnrestoredMapping>, deadline: Instant) -> Vec<UnrestoredMapping> {
     let mut still = Vec::new();
     let mut maps: Option<(u32, Vec<(MappedRange, VmaAdvice)>)> = None;
@@ -72,7 +73,7 @@ fn try_restore(left: Vec<UnrestoredMapping>, deadline: Instant) -> Vec<Unrestore
     still
 }
 
-/// Restores what `maps` say of `range` that is RANDOM.
+/// Restores the parts of `range` that are MADV_RANDOM according to `maps`.
 fn restore_mapping(
     pid: u32,
     range: &MappedRange,
@@ -83,16 +84,16 @@ fn restore_mapping(
     for part in random.filter_map(|(mapped, _)| whole.overlap(mapped)) {
         match advise_any(pid, pid, &part, MemoryAdvice::Normal) {
             Ok(_) | Err(Refusal::Unfinished { .. } | Refusal::Gone { .. }) => {}
-            // It is looked at again: it may have been given back, or mapped anew.
+            // The retry reads the mappings again: they may have been restored or replaced
+            // meanwhile.
             Err(refusal) => return Err(refusal.to_string()),
         }
     }
     Ok(())
 }
 
-/// Restores the advice of mappings of the processes `pids` that governors have left which have
-/// ended, by what `directory` has of them. Returns how many there were, and those of which it could
-/// not be restored.
+/// Restores the mappings of `pids` that are listed in stale journals in `directory`. Returns how
+/// many were listed, and those that could not be restored; these stay in their journals.
 pub fn release(directory: &Path, pids: &[u32]) -> (usize, Vec<UnrestoredMapping>) {
     let (mut found, mut left) = (0, Vec::new());
     for mut journal in StaleJournal::find(directory) {
@@ -106,7 +107,7 @@ pub fn release(directory: &Path, pids: &[u32]) -> (usize, Vec<UnrestoredMapping>
             still.iter().any(|own| own.pid == entry.pid && own.range == entry.range)
         };
         journal.entries.extend(own.into_iter().filter(is_left));
-        // What cannot be written is tried again the next time.
+        // If the journal cannot be rewritten, the next release tries its entries again.
         let _ = journal.write();
         left.extend(still);
     }

@@ -1,4 +1,4 @@
-//! What the governor asks for, and what came of it.
+//! Requests of the governor and the replies to them.
 
 use std::sync::Arc;
 
@@ -7,35 +7,36 @@ use filemap_policy::Pages;
 
 use crate::file::OpenFile;
 
-/// A mapping to take: to open its file and to advise it.
+/// Request to govern a mapping: open its file and advise it MADV_RANDOM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakeMapping {
     pub id: u64,
     pub pid: u32,
-    /// The thread that mapped it, or one that has just run.
+    /// The thread to hold: the one that mapped it, or one that has just run.
     pub tid: u32,
     pub range: MappedRange,
-    /// If it is advised RANDOM, that may be this governor's advice.
+    /// If the kernel shows it as MADV_RANDOM, that may be this governor's advice rather than the
+    /// program's.
     pub may_be_inherited: bool,
-    /// How often it was asked for, this time included.
+    /// Number of this attempt, from 1.
     pub tries: u32,
-    /// The thread has just read something by a fault there.
+    /// The thread has just had a major fault in the mapping.
     pub has_faulted: bool,
-    /// It is not advised: the kernel's own readahead of this file costs less.
+    /// Open the file, but do not advise: the kernel's own readahead is cheaper for this file.
     pub prefers_kernel: bool,
 }
 
-/// A mapping whose advice is to be restored, since the kernel's own readahead costs less there.
+/// Request to restore the advice of a mapping for which the kernel's own readahead is cheaper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseMapping {
     pub id: u64,
     pub pid: u32,
-    /// A thread that has just read something by a fault there.
+    /// The thread to hold, which has just had a major fault in the mapping.
     pub tid: u32,
     pub range: MappedRange,
 }
 
-/// Something to do.
+/// A request of the governor.
 #[derive(Clone, Debug)]
 pub enum Request {
     Task(AdvisorTask),
@@ -45,7 +46,7 @@ pub enum Request {
         pages: Pages,
         is_for_later: bool,
     },
-    /// Have touches of a range told, or no more.
+    /// Report touches of a range; `Unwatch` ends that.
     Watch {
         pid: u32,
         range: MappedRange,
@@ -56,22 +57,22 @@ pub enum Request {
     },
 }
 
-/// Something to do that may take its time.
+/// A request that may block, executed by an advisor thread.
 #[derive(Clone, Debug)]
 pub enum AdvisorTask {
     Take(TakeMapping),
     Leave(ReleaseMapping),
-    /// Restore the advice of a range that is not to be governed any more.
+    /// Restore the advice of a range that is no longer governed.
     Restore {
         pid: u32,
         range: MappedRange,
     },
-    /// A process has inherited mappings with advice.
+    /// Add mappings that a forked process has inherited with their advice to the journal.
     NoteInherited {
         pid: u32,
         ranges: Vec<MappedRange>,
     },
-    /// Read what a process has mapped. Ranges with a number from `before` on are newer.
+    /// Read `/proc/PID/maps`. Ranges with IDs above `before` were added after this request.
     ReadMaps {
         pid: u32,
         before: u64,
@@ -79,7 +80,7 @@ pub enum AdvisorTask {
 }
 
 impl AdvisorTask {
-    /// The process that it is about.
+    /// The PID of the process.
     pub fn pid(&self) -> u32 {
         match *self {
             AdvisorTask::Take(TakeMapping { pid, .. })
@@ -90,13 +91,13 @@ impl AdvisorTask {
         }
     }
 
-    /// Whether an answer comes to it.
+    /// Whether the task is answered with an [`AdvisorReply`].
     pub fn has_reply(&self) -> bool {
         !matches!(self, AdvisorTask::Restore { .. } | AdvisorTask::NoteInherited { .. })
     }
 }
 
-/// What came of a request.
+/// Reply to an [`AdvisorTask`].
 #[derive(Debug)]
 pub enum AdvisorReply {
     Took {
@@ -104,7 +105,7 @@ pub enum AdvisorReply {
         pid: u32,
         took: TakeResult,
     },
-    /// Whether a mapping has the advice again that it had.
+    /// Reply to [`AdvisorTask::Leave`]; without `stopped_ns` the advice was not restored.
     Released {
         leave: ReleaseMapping,
         stopped_ns: Option<u64>,
@@ -115,48 +116,48 @@ pub enum AdvisorReply {
         maps: Vec<MappedRange>,
         elapsed_ns: u64,
     },
-    /// What a process has mapped cannot be read: it is gone, or refuses it.
+    /// `/proc/PID/maps` cannot be read: the process has exited, or access is denied.
     NoMaps {
         pid: u32,
     },
-    /// How long it took to read a page of a file, once for each device.
+    /// Measured time to read one uncached page; unsolicited, once or a few times per device.
     PageReadTime {
         took_ns: u64,
     },
 }
 
-/// What came of taking a mapping.
+/// Result of [`AdvisorTask::Take`].
 #[derive(Debug)]
 pub enum TakeResult {
-    /// It is governed. Its file has `pages` pages.
+    /// Governed; its file has `pages` pages.
     Governed { file: Arc<OpenFile>, pages: u64, given: AdviceOrigin },
-    /// It cannot be advised now.
+    /// Cannot be advised now, and why.
     Retry(String),
-    /// It is not to be governed, by what it is.
+    /// Not eligible, such as a file on tmpfs, and why.
     Ignored(String),
-    /// It cannot be governed, since something refuses it.
+    /// Refused for good by the kernel or the process, and why. Users are warned.
     Refused(String),
-    /// It is not there any more.
+    /// No longer mapped.
     Gone,
 }
 
-/// Whose advice a governed mapping has.
+/// Who set the advice of a governed mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdviceOrigin {
-    /// This governor has advised it RANDOM.
+    /// This governor, with MADV_RANDOM.
     Governor { stopped_ns: u64 },
-    /// It was advised by this governor in the process that forked, or before it was moved.
+    /// This governor, in the parent before a fork, or before the mapping moved.
     Inherited,
-    /// The program has advised it RANDOM itself.
+    /// The program itself, with MADV_RANDOM.
     Program,
-    /// Nothing is advised, since it is only observed.
+    /// Nobody: the governor only observes.
     ObserveOnly,
-    /// Nothing is advised any more, since the kernel's own readahead costs less.
+    /// Nobody: the mapping is left to the kernel's own readahead, which is cheaper.
     Left,
 }
 
 impl AdviceOrigin {
-    /// Whether the advice is to be restored in the end.
+    /// Whether the advice has to be restored when the governor ends.
     pub fn is_restored(self) -> bool {
         matches!(self, AdviceOrigin::Governor { .. } | AdviceOrigin::Inherited)
     }

@@ -1,5 +1,5 @@
-//! The directory in which commands keep what others have to find: what a governor has advised, and
-//! what a run of a program leaves until it is read.
+//! The per-user directory for state that outlives a command: journals of advised mappings, and
+//! output of programs until it is read.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Its name in `XDG_RUNTIME_DIR`.
+/// Name of the directory in `XDG_RUNTIME_DIR`.
 const DIRECTORY_NAME: &str = "filemap-govern";
 
-/// Where shared memory has names, and this directory too where there is no `XDG_RUNTIME_DIR`.
+/// Parent of the directory without `XDG_RUNTIME_DIR`: a tmpfs that every system has.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The directory of this user, made if it is not there; `None` where there is no place for it, or
-/// where what has its name is not this user's alone.
+/// The directory of this user, created if missing. `None` if it cannot be created, or if the path
+/// is not a directory accessible to this user alone.
 pub fn run_directory() -> Option<PathBuf> {
     let path = default_path();
     match DirBuilder::new().mode(0o700).create(&path) {
@@ -23,8 +23,8 @@ pub fn run_directory() -> Option<PathBuf> {
     }
 }
 
-/// The directories of this user that are there, whatever environment they were made in: a service
-/// has no `XDG_RUNTIME_DIR`, and a shell has.
+/// The existing directories of this user in all candidate locations: a login shell has
+/// `XDG_RUNTIME_DIR`, a system service does not.
 pub fn run_directories() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     let of_login = PathBuf::from(format!("/run/user/{user}")).join(DIRECTORY_NAME);
@@ -39,7 +39,7 @@ fn shared_memory_path() -> PathBuf {
     Path::new(SHARED_MEMORY).join(format!("{DIRECTORY_NAME}-{}", geteuid().as_raw()))
 }
 
-/// Where the directory is.
+/// Path of the directory in the current environment.
 fn default_path() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime.filter(|path| path.is_absolute() && path.is_dir()) {
@@ -48,7 +48,8 @@ fn default_path() -> PathBuf {
     }
 }
 
-/// Whether `path` is a directory of this user, and no link, into which nobody else can look.
+/// Whether `path` is a directory, not a symbolic link, that is owned by this user and has no
+/// permissions for others. Guards against directories planted in `/dev/shm`.
 fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| {
         data.is_dir() && data.uid() == geteuid().as_raw() && data.mode() & 0o077 == 0

@@ -1,4 +1,4 @@
-//! What is governed.
+//! Settings of the governor.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,20 +9,20 @@ use filemap_policy::Costs;
 
 use crate::costs;
 
-/// What is governed, and how.
+/// Which mappings are governed, and how.
 #[derive(Clone, Debug)]
 pub struct GovernSettings {
-    /// Bytes of the smallest mapping that is governed.
+    /// Minimum size of a governed mapping, in bytes.
     pub min_bytes: u64,
-    /// Bytes of the largest window that a stream reads ahead; with 0 nothing is read ahead.
+    /// Maximum readahead window of a stream, in bytes; 0 disables readahead.
     pub max_window_bytes: u64,
-    /// Patterns of paths, as for fnmatch(3). Empty: all files.
+    /// Patterns of paths to govern, as for fnmatch(3); empty for all files.
     pub include: Vec<OsString>,
-    /// Patterns of paths that are left alone.
+    /// Patterns of paths to leave alone; they override `include`.
     pub exclude: Vec<OsString>,
-    /// Nothing is advised and nothing read.
+    /// Follow and count only: advise and read nothing.
     pub observe_only: bool,
-    /// What reads cost, until it is measured.
+    /// Read costs to assume until they are measured.
     pub costs: Costs,
 }
 
@@ -40,7 +40,8 @@ impl Default for GovernSettings {
 }
 
 impl GovernSettings {
-    /// Whether `range` can be governed, as far as its own words tell: its file is not looked at.
+    /// Whether `range` is eligible by its size, protection and path. The file itself is checked
+    /// later.
     pub fn accepts(&self, range: &MappedRange) -> bool {
         let prot = |bit: i32| range.protection & bit.cast_unsigned() != 0;
         let is_read_only =

@@ -1,44 +1,44 @@
-//! What was done for processes.
+//! Statistics of a governor by process and mapping.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What was done for processes.
+/// Statistics of a governor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GovernStatistics {
-    /// Each image of each process that had a mapping to govern, in order of their beginning.
+    /// Process images with a mapping to govern, by PID and image number.
     pub processes: Vec<ProcessStatistics>,
-    /// Images that are not among these, since they are too many.
+    /// Images beyond the reporting limit.
     pub unreported_processes: u64,
-    /// Records that the kernel had no room for.
+    /// Records that the kernel dropped because a ring buffer was full.
     pub lost_records: u64,
-    /// Reads that were asked for and dropped, since the device was too slow for them.
+    /// Pages of readahead requests that were dropped because the device did not keep up.
     pub dropped_pages: u64,
 }
 
-/// What was done for one image of a process: each exec begins another.
+/// Statistics of one process image; each execve(2) begins another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStatistics {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
-    /// Which of its images that had something to govern, from 0 on.
+    /// Index among the reported images of this PID, from 0.
     pub image: u32,
-    /// Whether it ran this image when it was looked at last.
+    /// Whether the process still ran this image at the last check.
     pub is_running: bool,
-    /// Major faults that were told, in whatever mapping.
+    /// Reported major faults in any mapping.
     pub major_faults: u64,
-    /// Mappings for which there was no room.
+    /// Mappings beyond the limit on governed mappings.
     pub mappings_left_alone: u64,
-    /// Why a mapping could not be governed; the last reason.
+    /// The last reason why a mapping could not be governed.
     pub reason: Option<String>,
-    /// Its mappings that were governed.
+    /// Its governed mappings.
     pub mappings: Vec<MappingStatistics>,
 }
 
 impl ProcessStatistics {
-    /// Whether nothing was done for it, and nothing stood against that.
+    /// Whether there is nothing to report: no fault, call or stop, and no obstacle.
     pub fn is_empty(&self) -> bool {
         let is_idle = |own: &MappingStatistics| {
             own.major_faults == 0 && own.calls == 0 && own.stopped_ns == 0
@@ -47,23 +47,23 @@ impl ProcessStatistics {
     }
 }
 
-/// What became of a mapping.
+/// State of a mapping in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "State")]
 pub enum MappingState {
-    /// It is governed.
+    /// Governed.
     Governed,
-    /// Its advice is the program's own, and reads are made for it.
+    /// Advised MADV_RANDOM by the program itself, and read ahead by the governor.
     OwnAdvice,
-    /// It was governed until it ended.
+    /// Governed until it was unmapped or its process ended.
     Ended,
-    /// It was governed, and its advice was restored.
+    /// Formerly governed, advice restored.
     Restored,
 }
 
 impl MappingState {
-    /// Its name in records.
+    /// The name of the state in records.
     pub fn name(self) -> &'static str {
         match self {
             MappingState::Governed => "governed",
@@ -74,15 +74,15 @@ impl MappingState {
     }
 }
 
-/// What was done for a mapping.
+/// Statistics of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingStatistics {
-    /// Its file; null where this stands for several mappings that have ended.
+    /// Path of its file; null in the sum of several ended mappings.
     #[serde(serialize_with = "path_as_text")]
     pub path: Option<PathBuf>,
-    /// How many mappings it stands for.
+    /// Number of mappings in this entry.
     pub mappings: u64,
-    /// What became of it.
+    /// Its state.
     pub state: MappingState,
     /// Its address.
     #[serde(rename = "start")]
@@ -90,7 +90,7 @@ pub struct MappingStatistics {
     /// Its length in bytes.
     #[serde(rename = "bytes")]
     pub length_bytes: u64,
-    /// Where it begins in its file, in bytes.
+    /// Offset in its file, in bytes.
     pub offset_bytes: u64,
     /// Major faults in it.
     #[serde(rename = "faults")]
@@ -98,16 +98,16 @@ pub struct MappingStatistics {
     /// Major faults in it before it was governed.
     #[serde(skip)]
     pub early_faults: u64,
-    /// Bytes that the kernel was asked for beside the pages that faulted.
+    /// Bytes requested by readahead, not counting the pages that faulted.
     #[serde(rename = "advised_bytes")]
     pub asked_bytes: u64,
-    /// Calls that asked.
+    /// Readahead calls.
     pub calls: u64,
-    /// How long a thread of the program was stopped to advise it.
+    /// How long threads of the program were stopped to advise it, in nanoseconds.
     pub stopped_ns: u64,
 }
 
-/// A path that is no text is written as it is shown.
+/// Serializes a path as text, with replacement characters for invalid UTF-8.
 fn path_as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

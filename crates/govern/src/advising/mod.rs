@@ -1,9 +1,10 @@
-//! A program is advised from outside while it runs, by a thread of this process: each mapping that
-//! a rule is about, once it is seen.
+//! Advises the mappings of a running program from outside. A thread of this process follows the
+//! program and applies the matching rules to each mapping as soon as its event arrives.
 //!
-//! By then the program may have touched the first mapping of a file. What was read for that is
-//! dropped while a thread of the program is held, so that it goes on as if it had given the advice
-//! itself before.
+//! The program may touch a mapping before the advice reaches it, and default readahead would then
+//! have filled the page cache. For the first mapping of a file these pages are dropped while a
+//! thread of the program is held, so that the program continues as if it had called madvise(2)
+//! right after mmap(2).
 
 mod rule;
 
@@ -26,56 +27,60 @@ use filemap_kernel::residency::CacheStat;
 
 pub use rule::{AdviceRule, FileExtent};
 
-/// For how long nothing is read at most.
+/// Timeout of one wait for events.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Between two tries with a mapping, and two looks at whether its advice still holds.
+/// Pause before a mapping is retried or its advice is verified; it doubles from the minimum to the
+/// maximum.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(256);
 
-/// After so long a time, what was read for a mapping was read with its advice.
+/// Pages cached by then may have been read before the first advice of a mapping took effect; later
+/// advice drops nothing.
 const STARTUP_TIME: Duration = Duration::from_millis(20);
 
-/// Pages that are being read can be dropped only then: so often it is tried, and how long after
-/// each other.
+/// Pages under I/O cannot be dropped yet, so dropping is repeated this often, with this pause
+/// between two attempts.
 const MAX_DROP_ATTEMPTS: usize = 10;
 const DROP_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The programs that this process starts are advised as long as this is there.
+/// Advises the programs that this process starts, from [`AdviceEnforcer::start`] to
+/// [`AdviceEnforcer::finish`].
 pub struct AdviceEnforcer {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<EnforcementReport>,
 }
 
-/// What became of the advice.
+/// Which advice was applied, and what that cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnforcementReport {
-    /// Which rules were given to something, in their order.
+    /// For each rule, in order: whether it was applied to at least one mapping.
     pub applied_rules: Vec<bool>,
-    /// Why something could not be advised.
+    /// The first lasting refusal to advise a mapping.
     pub refusal: Option<Refusal>,
-    /// Pages that were read before their advice held, and were dropped.
+    /// Pages that were read before the advice took effect, and dropped.
     pub dropped_pages: u64,
-    /// Some were not dropped, as this user is not told which of a file are cached.
+    /// Pages of some file were not dropped: the kernel refuses cachestat(2) on it to this user.
     pub has_uncounted_reads: bool,
-    /// For how long the program was held for that.
+    /// How long a thread of the program was held while pages were dropped, in nanoseconds.
     pub held_ns: u64,
 }
 
 impl AdviceEnforcer {
-    /// Whether a program could be followed.
+    /// Checks whether children of this process can be followed.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// The kernel refuses the events.
     pub fn check() -> Result<(), Error> {
         Follower::for_children_without_faults()?;
         Ok(())
     }
 
-    /// Begins with the program that the calling thread starts next.
+    /// Starts the thread that follows and advises the programs which the calling thread starts from
+    /// now on.
     ///
     /// # Errors
-    /// When it cannot be followed.
+    /// The kernel refuses the events.
     pub fn start(rules: &[AdviceRule]) -> Result<AdviceEnforcer, Error> {
         let given = EnforcementReport {
             applied_rules: vec![false; rules.len()],
@@ -93,7 +98,7 @@ impl AdviceEnforcer {
         Ok(AdviceEnforcer { is_over, thread: thread::spawn(move || work.run(&ends)) })
     }
 
-    /// Ends it, after the program.
+    /// Stops the thread. Called after the program has exited.
     pub fn finish(self) -> EnforcementReport {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("advising does not panic")
@@ -104,24 +109,24 @@ struct EnforcerThread {
     follower: Follower,
     rules: Vec<AdviceRule>,
     mappings: Vec<RuleMapping>,
-    /// The files that were mapped.
+    /// Files with at least one mapping that a rule matched.
     seen_files: HashSet<PathBuf>,
     report: EnforcementReport,
 }
 
-/// A mapping that rules are about.
+/// A mapping that at least one rule matches.
 struct RuleMapping {
     pid: u32,
-    /// The thread that made it.
+    /// The thread that called mmap(2).
     tid: u32,
     range: MappedRange,
-    /// It is the first one of its file.
+    /// No earlier mapping of the same file was matched by a rule.
     is_first: bool,
-    /// Rules that are not given yet, by their positions.
+    /// Indexes of the rules that are still to be applied, in order.
     pending_rules: VecDeque<usize>,
-    /// Since when its advice holds.
+    /// When all its rules were applied for the first time.
     advised_at: Option<Instant>,
-    /// When it is looked at again, and how long after the last time.
+    /// When it is retried or verified next, and the pause after that.
     next_try: Instant,
     retry_interval: Duration,
 }
@@ -138,7 +143,7 @@ impl EnforcerThread {
                 })
             });
             if told.is_err() {
-                // What is mapped from now on is not advised, which its rules show.
+                // Mappings whose events are not read stay unadvised; `applied_rules` shows that.
                 sleep(POLL_INTERVAL);
             }
             mapped.into_iter().for_each(|(pid, tid, range)| self.on_mapping(pid, tid, range));
@@ -173,7 +178,8 @@ impl EnforcerThread {
         });
     }
 
-    /// Gives what is due. Returns whether the mapping is to be looked at again.
+    /// Applies the pending rules. Returns whether the mapping has to be visited again: for a retry,
+    /// or because a rule overrides the program's own advice.
     fn advise(&mut self, mapping: &mut RuleMapping) -> bool {
         if mapping.pending_rules.is_empty() {
             let Some(due) = self.overridden_rules(mapping) else { return false };
@@ -199,8 +205,8 @@ impl EnforcerThread {
         self.rules.iter().any(watches) && schedule_retry(mapping)
     }
 
-    /// The rules whose advice a mapping had and has no more, as the program has advised it itself;
-    /// nothing where it is gone.
+    /// The rules to apply again because the program has replaced their advice with its own; empty
+    /// if the advice still holds, `None` if the mapping is gone.
     fn overridden_rules(&self, mapping: &RuleMapping) -> Option<VecDeque<usize>> {
         let parts: Vec<(usize, MappedRange)> = (0..self.rules.len())
             .filter(|number| self.rules[*number].readahead_mode().is_some())
@@ -211,7 +217,7 @@ impl EnforcerThread {
             let covers = |(_, part): &&(usize, MappedRange)| {
                 part.address <= range.address && range.address < part.end()
             };
-            // The last rule is the one that holds.
+            // Later rules override earlier ones.
             if let Some((number, _)) = parts.iter().rev().find(covers) {
                 is_there |= range.file == mapping.range.file;
                 is_lost |= self.rules[*number].readahead_mode() != Some(kept.readahead);
@@ -245,7 +251,8 @@ impl EnforcerThread {
         }
     }
 
-    /// Gives advice, and drops what was read before that.
+    /// Applies `advice`, unmaps the pages with MADV_PAGEOUT and drops the file from the page cache,
+    /// in one stop of a thread.
     fn apply_and_drop(
         &mut self,
         mapping: &RuleMapping,
@@ -253,7 +260,8 @@ impl EnforcerThread {
         advice: MemoryAdvice,
         file: File,
     ) -> Result<InjectionReport, Refusal> {
-        // In the table of a mapping that is private and written to may be what is in no file.
+        // A private writable mapping may have anonymous (copied-on-write) pages, which MADV_PAGEOUT
+        // would swap out.
         let all = [advice, MemoryAdvice::PageOut];
         let all = if part.is_private_writable() { &all[..1] } else { &all };
         let (calls, had) = (AtomicUsize::new(all.len()), AtomicU64::new(0));
@@ -276,21 +284,22 @@ impl EnforcerThread {
                 self.report.held_ns += advised.stopped_ns;
                 Ok(advised)
             }
-            // Only the second can fail so where it is locked in memory: then it stays.
+            // MADV_PAGEOUT fails on a mapping that is locked in memory (VM_LOCKED): only advise
+            // then.
             Err(Refusal::Failed { .. }) => advise_any(mapping.pid, mapping.tid, part, advice),
             refused => refused,
         }
     }
 }
 
-/// Has a mapping looked at again, each time after a longer pause.
+/// Schedules the next visit of a mapping and doubles the pause after it. Returns `true`.
 fn schedule_retry(mapping: &mut RuleMapping) -> bool {
     mapping.next_try = Instant::now() + mapping.retry_interval;
     mapping.retry_interval = (mapping.retry_interval * 2).min(MAX_RETRY_INTERVAL);
     true
 }
 
-/// Drops a file from the page cache, as far as it is not mapped. Returns how many pages are left.
+/// Drops the unmapped pages of a file from the page cache. Returns the number of pages that stay.
 fn drop_file(file: &File) -> u64 {
     let mut left = cached_pages(file);
     for round in 0..MAX_DROP_ATTEMPTS {

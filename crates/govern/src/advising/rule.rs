@@ -1,11 +1,11 @@
-//! Advice that mappings of a file get, in place of the program's own.
+//! Rules that say which mappings of a file get which advice.
 
 use std::path::PathBuf;
 
 use filemap_attach::process::ReadaheadMode;
 use filemap_attach::{MappedRange, MemoryAdvice};
 
-/// A part of a file, in bytes.
+/// A byte range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct FileExtent {
@@ -18,19 +18,18 @@ pub struct FileExtent {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct AdviceRule {
     pub advice: MemoryAdvice,
-    /// The mappings that it is about: those that are made of exactly this part; of all where there
-    /// is none.
+    /// Limits the rule to mappings of exactly this range; `None` matches every mapping of the file.
     pub mapping: Option<FileExtent>,
-    /// The part of the file that is advised; `None` is all of each mapping.
+    /// The range of the file to advise; `None` advises all of each mapping.
     pub part: Option<FileExtent>,
-    /// The path of the file, as the kernel has it: absolute, without symbolic links.
+    /// The path of the file as the kernel reports it: absolute, symbolic links resolved.
     pub path: PathBuf,
-    /// The program advises these mappings itself, which is not to stand.
+    /// The program advises these mappings itself; the rule is applied again whenever it does.
     pub overrides_program: bool,
 }
 
 impl AdviceRule {
-    /// What of a mapping is advised, if it is about that.
+    /// The part of `range` to advise; `None` if the rule does not match it.
     pub fn advised_part(&self, range: &MappedRange) -> Option<MappedRange> {
         let file = range.file.as_ref().filter(|file| file.path == self.path)?;
         let whole =
@@ -51,7 +50,8 @@ impl AdviceRule {
         })
     }
 
-    /// How a mapping is read that keeps this advice, if it is such advice.
+    /// The readahead mode that the advice sets on the VMA; `None` for advice that takes effect once
+    /// and leaves no flag.
     pub fn readahead_mode(&self) -> Option<ReadaheadMode> {
         match self.advice {
             MemoryAdvice::Normal => Some(ReadaheadMode::Normal),

@@ -6,7 +6,7 @@ use crate::range::tests::mapped;
 
 const MIB: u64 = 1 << 20;
 
-/// A governor whose requests are looked at and carried out by hand.
+/// A governor whose requests the test inspects and answers.
 struct GovernorHarness {
     governor: Governor,
     now_ns: u64,
@@ -52,7 +52,7 @@ impl GovernorHarness {
         self.seen.extend(requests);
     }
 
-    /// Has all that is asked for governed.
+    /// Answers all pending takes with `Governed`. Returns their number.
     fn govern(&mut self) -> usize {
         let takes = self.take_takes();
         for take in &takes {
@@ -69,7 +69,7 @@ impl GovernorHarness {
         self.seen.extend(requests);
     }
 
-    /// Pages of the file that were read.
+    /// Takes the requested reads.
     fn take_reads(&mut self) -> Vec<Pages> {
         let read = |request: Request| match request {
             Request::Read { pages, .. } => Some(pages),
@@ -78,14 +78,14 @@ impl GovernorHarness {
         std::mem::take(&mut self.seen).into_iter().filter_map(read).collect()
     }
 
-    /// With 64 MiB of a file that process 7 has mapped.
+    /// Process 7 has 64 MiB of a file mapped and governed.
     fn with_mapping() -> GovernorHarness {
         let mut bench = GovernorHarness::new();
         bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
         bench
     }
 
-    /// What is to be restored: process, address, length.
+    /// The restorable mappings: PID, address, length.
     fn restorable(&self) -> Vec<(u32, u64, u64)> {
         let of = |(pid, own): (u32, MappedRange)| (pid, own.address, own.length_bytes);
         let mut all: Vec<_> = self.governor.restorable().into_iter().map(of).collect();
@@ -98,7 +98,7 @@ fn governed(given: AdviceOrigin) -> TakeResult {
     governed_with_window(given, 2048)
 }
 
-/// A file of a device whose readahead size is so many pages.
+/// A governed mapping of a file whose device has a read-around window of `window_pages`.
 fn governed_with_window(given: AdviceOrigin, window_pages: u64) -> TakeResult {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let file = OpenFile { file, window_pages, call_pages: 128, speculative_call_pages: 64 };
@@ -116,7 +116,7 @@ fn large_read_only_mappings_are_taken_once() {
     bench.fault(7, 0x1000_0000);
     assert_eq!(bench.govern(), 0);
     assert_eq!(bench.restorable(), [(7, 0x1000_0000, 64 * MIB)]);
-    // Its own advice stays the program's.
+    // MADV_RANDOM that the program set is not restored.
     bench.map(8, mapped(0x1000_0000, 64 * MIB, 1));
     let takes = bench.take_takes();
     bench.reply_take(&takes[0], governed(AdviceOrigin::Program));
@@ -169,7 +169,7 @@ fn what_is_mapped_over_a_governed_range_replaces_it() {
     let (start, end) = (0x1000_0000, 0x1400_0000);
     let expected = [(7, start, 16 * MIB), (7, 0x1200_0000, end - 0x1200_0000)];
     assert_eq!(bench.restorable(), expected);
-    // The same file at the same place: it is looked at whether the advice is there yet.
+    // The same file at the same address: whether the advice is still set has to be read.
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
     let takes = bench.take_takes();
     assert!(takes.len() == 1 && takes[0].may_be_inherited, "{takes:?}");
@@ -239,7 +239,7 @@ fn forked_processes_share_what_is_known_of_a_file() {
         .iter()
         .filter(|request| matches!(request, Request::Task(AdvisorTask::NoteInherited { .. })));
     assert_eq!(noted.count(), 4);
-    // Each has one page of a stream in turn.
+    // The two processes take turns on the pages of one stream.
     for page in 0..64 {
         bench.fault(8 + page as u32 % 4, 0x1000_0000 + page * 4096);
     }
@@ -257,7 +257,7 @@ fn forked_processes_share_what_is_known_of_a_file() {
     assert_eq!((told.processes.len(), major), (5, 64));
 }
 
-/// A fork between the request and the answer.
+/// A fork between the request and its reply.
 #[test]
 fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
     let mut bench = GovernorHarness::with_mapping();
@@ -271,7 +271,7 @@ fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
 fn what_cannot_be_advised_now_is_asked_for_again() {
     let mut bench = GovernorHarness::with_mapping();
     let mut tries = 0;
-    // A fault each 100 us, for 20 s.
+    // A fault every 100 us, for 20 s.
     for _ in 0..200_000 {
         for take in bench.take_takes() {
             tries += 1;
@@ -306,7 +306,7 @@ fn a_process_that_does_nothing_is_asked_again_for_a_while() {
     assert_eq!(tries, [RangeState::Requested { tries: MAX_IDLE_TRIES, is_due: true }]);
 }
 
-/// The first four tries may each meet the thread in a system call.
+/// The first four attempts may each find the thread in a system call.
 #[test]
 fn more_is_expected_until_a_mapping_was_tried_often_enough() {
     let mut bench = GovernorHarness::new();
@@ -358,7 +358,7 @@ fn a_million_mappings_need_bounded_memory() {
     let left_alone: u64 =
         bench.governor.statistics().processes.iter().map(|own| own.mappings_left_alone).sum();
     assert_eq!(left_alone, 8 * 2000 - MAX_RANGES as u64 + MAX_RANGES_PER_PROCESS as u64);
-    // Mapping in one place again and again leaves nothing behind.
+    // Remapping one address repeatedly leaves no state behind.
     for round in 0..20_000 {
         bench.map(1, mapped(1 << 26, 32 * MIB, round % 3));
         bench.seen.clear();
@@ -383,7 +383,7 @@ fn a_process_that_is_replaced_begins_anew() {
 }
 
 impl GovernorHarness {
-    /// What is asked for to be left to the kernel.
+    /// Takes the requests to leave a mapping to the kernel.
     fn take_releases(&mut self) -> Vec<ReleaseMapping> {
         let leave = |request: Request| match request {
             Request::Task(AdvisorTask::Leave(leave)) => Some(leave),
@@ -396,7 +396,7 @@ impl GovernorHarness {
         self.governor.on_reply(AdvisorReply::Released { leave, stopped_ns }, self.now_ns);
     }
 
-    /// Objects of six pages in no order, each within a window of 32.
+    /// Reads objects of six pages in random order, each within an aligned window of 32 pages.
     fn read_objects(&mut self, pid: u32, objects: std::ops::Range<u64>) {
         for object in objects {
             for page in [0, 9, 4, 13, 7, 2] {
@@ -428,7 +428,7 @@ fn a_file_is_left_to_the_kernel_where_its_own_windows_cost_less() {
     let told = bench.governor.statistics();
     let mapping = &told.processes[0].mappings[0];
     assert_eq!((mapping.state, mapping.stopped_ns), (MappingState::Restored, 12));
-    // Other mappings of the file are left at once.
+    // Further mappings of the file are left to the kernel without an attempt to advise them.
     bench.map(8, mapped(0x1000_0000, 256 * MIB, 1));
     assert!(bench.take_takes()[0].prefers_kernel);
     bench.map(8, mapped(0x8000_0000, 256 * MIB, 2));

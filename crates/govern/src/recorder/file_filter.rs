@@ -29,8 +29,8 @@ const LOADER_CACHE: &str = "ld.so.cache";
 pub struct FileFilter {
     /// The smallest file that is recorded, in bytes.
     pub min_bytes: u64,
-    /// Patterns as for fnmatch(3), one of which the path has to match. Without patterns all files
-    /// match except those of the dynamic loader: programs, libraries and its cache.
+    /// Patterns as for fnmatch(3); the path has to match at least one. Without patterns all files
+    /// match except those that the dynamic loader maps: programs, libraries and its cache.
     pub patterns: Vec<OsString>,
 }
 
@@ -63,9 +63,9 @@ impl FileFilter {
     }
 }
 
-/// Whether the dynamic loader maps the file at `path`. The loader has just read the header of a
-/// program or library, so its first page is cached: a file whose first page is not cached is none,
-/// and waiting for the disk here would delay the process.
+/// Whether the dynamic loader maps the file at `path`. The loader has just read the ELF header of a
+/// program or library, so its first page is cached. A file whose first page is not cached is
+/// neither, and is not read: waiting for the disk here would delay the recording.
 fn is_loader_file(path: &Path) -> bool {
     if path.file_name().is_some_and(|name| name == LOADER_CACHE) {
         return true;

@@ -1,5 +1,5 @@
-//! Records what processes do with their files: events of the kernel are read while the processes
-//! run, and written as a recording.
+//! Records the file accesses of processes: reads kernel events while they run and writes them as a
+//! recording.
 
 mod cpu_time;
 mod file_filter;
@@ -200,7 +200,7 @@ impl<W> RecordOutcome<W> {
     }
 }
 
-/// Drops the unmapped pages of a file from the page cache.
+/// Drops the unmapped pages of a file from the page cache; errors are ignored.
 fn drop_cached(path: impl AsRef<Path>) {
     if let Ok(file) = File::open(path.as_ref()) {
         drop_pages(&file);
@@ -261,8 +261,7 @@ fn record<W: Write>(
     }
 }
 
-/// EventKind [`RecordingWriter::finish`] returns: output and totals, unknown observations, file
-/// paths.
+/// The result of [`RecordingWriter::finish`]: output and totals, unknown observations, file paths.
 type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>);
 
 struct RecordingWriter<W: Write> {

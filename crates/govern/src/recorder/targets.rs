@@ -1,4 +1,4 @@
-//! EventKind is recorded: a program that is started, or processes that already run.
+//! Recording targets: a program to start, or running processes.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -21,14 +21,14 @@ use rustix::process::geteuid;
 use super::single_pages::SinglePages;
 use super::{ProcessTracker, RecordError, RecordOptions, RecordOutcome, drop_cached, record};
 
-/// Refuses a program of which the kernel reports no events.
+/// Refuses a program for which the kernel reports no events.
 ///
 /// # Errors
-/// A set-user-ID, set-group-ID or file-capability program, where it would gain privilege.
+/// A set-user-ID, set-group-ID or file-capability program that would gain privileges.
 pub fn check_program(program: &Program) -> Result<(), RecordError> {
     let path = program.path.display();
     match privilege_gain(&program.path) {
-        // Root's programs gain nothing where root starts them.
+        // A set-user-ID root program gains nothing if root starts it.
         Some(reason) if !(geteuid().is_root() && reason.contains("root")) => {
             Err(RecordError::CannotRun(format!(
                 "'{path}' cannot be recorded: it {reason}, and the kernel reports nothing of it; \
@@ -39,12 +39,12 @@ pub fn check_program(program: &Program) -> Result<(), RecordError> {
     }
 }
 
-/// Runs `program`, started as `words`, and records it to `output`, which errors call by its name.
-/// With `fault_around_off`, fault-around is switched off for the whole machine meanwhile. Warnings
+/// Runs `program`, started as `words`, and records it to `output`, which error messages call
+/// `name`. With `fault_around_off`, fault-around is disabled system-wide for the duration. Warnings
 /// go to `warn`.
 ///
 /// # Errors
-/// A program that cannot be run; no right to follow it.
+/// The program cannot be run, or this user may not follow it.
 pub fn record_program<W: Write + Send>(
     (program, words): (&Program, &[OsString]),
     signals: &BlockedSignals,
@@ -72,7 +72,7 @@ pub fn record_program<W: Write + Send>(
         // The thread inherits this thread's signal mask, so that no signal is delivered to it. It
         // exists before any event is opened, since it would inherit those too.
         let recorder = scope.spawn(|| {
-            // Nothing is sent where the source could not be opened.
+            // The channel closes without a message if the source could not be opened.
             let source = receiver.into_iter().next()?;
             let header = options.header(words.to_vec());
             let single = SinglePages::for_children(&source, fault_around_off);
@@ -82,7 +82,7 @@ pub fn record_program<W: Write + Send>(
         });
         let ended = open_source(journal.as_ref(), warn).and_then(|(source, events)| {
             options.check(&source)?;
-            // The receiver waits for nothing else.
+            // Cannot fail: the receiver lives until it gets the source.
             let _ = sender.send(source);
             Ok(parent::run(program, signals, move || enable_events(&events))?)
         });
@@ -96,8 +96,8 @@ pub fn record_program<W: Write + Send>(
     Ok((ended, outcome))
 }
 
-/// Opens the event source for children of this thread: tracepoints for root, perf events
-/// otherwise. Returns with it the descriptors that the child has to enable.
+/// Opens the event source for children of this thread: tracepoints for root, perf events otherwise.
+/// Also returns the event descriptors that the child has to enable.
 fn open_source(
     journal: Option<&Journal>,
     warn: fn(&str),
@@ -118,12 +118,12 @@ fn open_source(
     Ok((source, events))
 }
 
-/// Records what the processes `pids` do from now on to `output`, which errors call by its name,
-/// until they have exited, the duration is over, or `is_ended`. With `cold`, files are dropped from
-/// the page cache when their mappings are first seen. Warnings go to `warn`.
+/// Records the processes `pids` from now on to `output`, which error messages call `name`, until
+/// they have exited, the duration is over, or `is_ended` returns true. With `cold`, files are
+/// dropped from the page cache when their mappings are first seen. Warnings go to `warn`.
 ///
 /// # Errors
-/// No process that can be followed.
+/// None of the processes can be followed.
 pub fn record_processes<W: Write>(
     (pids, cold): (&[u32], bool),
     (output, name): (W, &str),

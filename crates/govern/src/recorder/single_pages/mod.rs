@@ -75,7 +75,7 @@ pub struct SinglePages {
     pub refused: Option<Refusal>,
     /// Mappings that were touched before they were advised.
     late: u64,
-    /// Pages of these mappings whose touches may be missing, as far as they are known.
+    /// Known number of pages of these mappings whose touches may be missing.
     late_pages: u64,
 }
 
@@ -277,7 +277,7 @@ impl SinglePages {
         self.late + self.pending.len() as u64
     }
 
-    /// The number of pages of these mappings whose touches may be missing, as far as it is known.
+    /// The known number of pages of these mappings whose touches may be missing.
     pub fn late_pages(&self) -> u64 {
         self.late_pages
     }
@@ -289,7 +289,7 @@ impl SinglePages {
         self.advised.iter().any(|own| contains(own) && !own.range.is_private_writable())
     }
 
-    /// A range was mapped in place of what was there, or got another protection.
+    /// A mmap event: the range was mapped over existing mappings, or its protection was changed.
     pub fn on_replaced(&mut self, pid: u32, map: &MappedRange) {
         if self.advised.iter().any(|own| own.is_replaced_by(pid, map)) {
             let advised = std::mem::take(&mut self.advised).into_iter();
@@ -297,7 +297,7 @@ impl SinglePages {
         }
     }
 
-    /// A process runs another program now.
+    /// The process has called execve(2).
     pub fn forget(&mut self, pid: u32) {
         self.advised.retain(|own| own.pid != pid);
     }

@@ -91,7 +91,7 @@ impl ProcessTracker {
         if !is_recorded {
             let mut program = program_path(event.pid);
             if program.as_os_str().is_empty() {
-                // The process has exited. A program maps its own file before all others.
+                // The process has exited. The first file that a program maps is its own.
                 program.clone_from(&stored.path);
             }
             self.process(event.pid).program.clone_from(&program);

@@ -24,11 +24,11 @@ use process::TrackedProcess;
 pub struct ProcessTracker {
     source: EventSource,
     single: SinglePages,
-    /// Takes touched pages away again, where each change of page is recorded.
+    /// Unmaps touched pages again; only if every change of page is recorded.
     reclaimer: Option<PageReclaimer>,
     page_bytes: u64,
     filter: FileFilter,
-    /// Files that were looked at; `None` for those that are not recorded.
+    /// Files that the filter was applied to; `None` for those that are not recorded.
     files: HashMap<FileId, Option<ObservedFile>>,
     processes: HashMap<u32, TrackedProcess>,
     /// How many programs each PID has run.
@@ -82,7 +82,7 @@ impl ProcessTracker {
     }
 
     /// The observations since the last call, in order of time. `is_over` means that no more events
-    /// come, so that those of the last millisecond are included.
+    /// come, so the events of the last millisecond are included too.
     pub fn observe(&mut self, is_over: bool) -> Result<Vec<Observation>, Error> {
         if !is_over {
             self.source.wait()?;
@@ -93,7 +93,7 @@ impl ProcessTracker {
         let files = &self.files;
         let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
         self.single.retry(&mut self.source, path_of);
-        // Events that the injected calls have caused must be recognised as our own.
+        // Injected calls cause events themselves, which must be recognised as our own.
         self.act_on_new_events(is_over)?;
         for event in self.source.take_events(is_over) {
             self.translate(event);
@@ -118,7 +118,7 @@ impl ProcessTracker {
         }
     }
 
-    /// Takes touched pages away again, so that their next touch is a fault.
+    /// Unmaps touched pages, so that their next touch faults.
     fn reclaim_pages(&mut self) {
         let Some(reclaimer) = &mut self.reclaimer else { return };
         for (pid, tid, address) in self.source.take_faults() {

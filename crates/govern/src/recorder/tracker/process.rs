@@ -17,7 +17,7 @@ pub(super) struct TrackedProcess {
     pub(super) parent: u32,
     /// Path of the program; empty until a file of the process is recorded.
     pub(super) program: PathBuf,
-    /// Its `Begin` has been observed.
+    /// Its `Start` has been observed.
     pub(super) is_recorded: bool,
     pub(super) is_in_exec: bool,
     pub(super) threads: HashSet<u32>,
@@ -99,8 +99,8 @@ impl ProcessTracker {
         }
     }
 
-    /// The process runs another program. TraceEventKind the kernel read during execve(2) belongs to
-    /// the new one.
+    /// The process has called execve(2). Files that the kernel read during the call belong to the
+    /// new program.
     pub(super) fn on_exec(&mut self, event: &TraceEvent) {
         self.add_if_recorded(event, Action::Exit);
         let TrackedProcess { parent, deferred, .. } =
