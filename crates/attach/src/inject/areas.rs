@@ -1,4 +1,4 @@
-//! What is mapped at an address of a stopped process.
+//! Looks up the mappings of a held thread.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,22 +6,22 @@ use std::io;
 use crate::mapped_range::{FileId, MappedRange};
 use crate::process::MapQuery;
 
-/// A range may have come apart into as many areas.
+/// Maximum number of VMAs that one range may span.
 const MAX_AREAS: usize = 4096;
 
-/// The mapped areas of the process that a thread belongs to.
+/// The address space of a held thread.
 pub enum AddressSpace {
     Queried(File),
     Listed(Vec<MappedArea>),
 }
 
-/// One of them.
+/// One VMA, or one line of `maps`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MappedArea {
     pub begin: u64,
     pub end: u64,
     offset_bytes: u64,
-    /// All zero where it is no file's.
+    /// Major, minor and inode; all zero for anonymous memory.
     file: (u32, u32, u64),
     protection: u32,
     is_shared: bool,
@@ -29,8 +29,8 @@ pub struct MappedArea {
 }
 
 impl AddressSpace {
-    /// A descriptor of the file belongs to one address space: it is opened while the thread is
-    /// held, which then does not become another program.
+    /// Opens `maps` of a held thread. The descriptor refers to one `mm_struct`; while held, the
+    /// thread cannot exec into another.
     pub fn open_for_held_thread(pid: u32, tid: u32) -> io::Result<AddressSpace> {
         let path = format!("/proc/{pid}/task/{tid}/maps");
         let file = File::open(&path)?;
@@ -52,7 +52,7 @@ impl AddressSpace {
         }
     }
 
-    /// Whether all of the range is mapped as it says.
+    /// Whether the entire range is mapped with the same file, offset, protection and sharing.
     pub fn has_range(&self, range: &MappedRange) -> bool {
         let FileId { major, minor, inode } =
             range.file.as_ref().map_or(FileId { major: 0, minor: 0, inode: 0 }, |file| file.id);
@@ -131,7 +131,7 @@ mod tests {
         assert!(listed.iter().any(|area| area.is_vdso));
         for area in listed {
             match query_area(&file, area.begin) {
-                // What the test itself allocates changes in between.
+                // Anonymous memory that the test allocates may change meanwhile.
                 Ok(queried) if area.file.2 != 0 || area.is_vdso => assert_eq!(queried, area),
                 Ok(_) => {}
                 Err(error) => assert_ne!(error.raw_os_error(), Some(libc::ENOTTY), "{error}"),

@@ -1,4 +1,4 @@
-//! Attempts at advice: each on a thread of its own, by one thread after another.
+//! Injection attempts: each runs on a thread of its own, and tries one target thread.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,36 +12,36 @@ use super::status::Activity;
 use super::{InjectionReport, MemoryAdvice, Refusal};
 use crate::mapped_range::MappedRange;
 
-/// For how long an attempt is waited for. It takes longer where the kernel itself blocks, as it
-/// does while another thread of the process is in execve(2) of a file that cannot be read.
+/// How long to wait for an attempt. It exceeds this where the kernel blocks, for instance while
+/// another thread of the target is in execve(2) of a file that cannot be read.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How many attempts that nobody waits for any more can be left.
+/// Maximum number of attempts in progress, including those that timed out.
 const MAX_ABANDONED: usize = 64;
 static ACTIVE_ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
 
-/// When [`advise_any`] begins no further round.
+/// Time after which [`advise_any`] starts no further round over the threads.
 const ANY_THREAD_TIMEOUT: Duration = Duration::from_millis(50);
 const ROUND_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many threads of a process are looked at, and how many tried in one round.
+/// Maximum number of threads examined, and tried, per round.
 const MAX_THREADS: usize = 256;
 const MAX_TRIED: usize = 8;
 
-/// Held shared while a thread of another process may be stopped.
+/// Read-locked while a thread of another process may be stopped.
 static INJECTION_LOCK: RwLock<()> = RwLock::new(());
 
-/// Does `work` while this process stops no thread of another one. A wait for a child belongs in
-/// there: it would end with such a stop.
+/// Runs `work` while this process holds no thread of another one. Use it around wait(2) for a
+/// child: otherwise the wait would report the ptrace stop of a held thread.
 pub fn without_injections<T>(work: impl FnOnce() -> T) -> T {
     let _held = INJECTION_LOCK.write().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// Advises a range of another process' memory, by one madvise(2) that a thread of it makes.
+/// Advises a range of another process's memory, by one madvise(2) made by its thread `tid`.
 ///
-/// A process that waits for that one with waitpid(2) meanwhile would take the stop of the thread
-/// for one of its own: see [`without_injections`].
+/// A concurrent waitpid(2) for the target in this process would report the thread's stop: see
+/// [`without_injections`].
 pub fn madvise(
     pid: u32,
     tid: u32,
@@ -70,7 +70,7 @@ fn run_attempt(injection: Injection) -> Result<InjectionReport, Refusal> {
         raise_priority();
         let result = injection.run();
         ACTIVE_ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        // Nobody receives it after the limit.
+        // The receiver is gone after the timeout.
         let _ = sender.send(result);
     });
     let Ok(attempt) = attempt else {
@@ -78,24 +78,24 @@ fn run_attempt(injection: Injection) -> Result<InjectionReport, Refusal> {
         return Err(slow);
     };
     let Ok(result) = receiver.recv_timeout(ATTEMPT_TIMEOUT) else { return Err(slow) };
-    // It only ends now, and with it the tracing of a thread that did not stop.
+    // Only the end of the tracer thread detaches a tracee that did not stop.
     let _ = attempt.join();
     result
 }
 
-/// Has this thread run soon after it wakes up, also on a machine whose CPUs are all busy: a thread
-/// of a program waits for it. What is refused only makes it later.
+/// Reduces this thread's wakeup latency, even with all CPUs busy, because the target waits while it
+/// is held. Best effort: failures only add latency.
 fn raise_priority() {
     const MIN_SLICE_NS: u64 = 100_000;
-    // Sleeps of some microseconds are meant so.
+    // Avoid the default timer slack of 50 µs on sleeps of a few microseconds.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let realtime = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameters outlive the call; all zero are attributes.
+    // SAFETY: the parameters outlive the call; sched_attr may be all zero.
     unsafe {
         if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const realtime) == 0 {
             return;
         }
-        // Anybody may ask for a short slice, from Linux 6.12 on.
+        // EEVDF lets unprivileged threads request a short slice since Linux 6.12.
         let mut attributes: libc::sched_attr = std::mem::zeroed();
         attributes.size = size_of::<libc::sched_attr>() as u32;
         attributes.sched_policy = libc::SCHED_OTHER as u32;
@@ -105,7 +105,7 @@ fn raise_priority() {
     }
 }
 
-/// Advises as [`madvise`] does, by `preferred_tid` or else by another thread that can be held.
+/// [`madvise`] by `preferred_tid`, or failing that by any other thread that can be held.
 pub fn advise_any(
     pid: u32,
     preferred_tid: u32,
@@ -119,8 +119,8 @@ pub fn advise_any(
     )
 }
 
-/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` after each
-/// of them, while the thread is held. No round over the threads begins after `limit`.
+/// Applies all of `advice` in order during a single stop, until one call fails. Calls `then` after
+/// each successful call, while the thread is held. Starts no round over the threads after `limit`.
 pub fn advise_all(
     pid: u32,
     preferred_tid: u32,
@@ -144,7 +144,7 @@ fn run_by_any_thread(injection: &Injection, limit: Duration) -> Result<Injection
         if may_another_succeed(&result) {
             for tid in other_threads(pid, preferred_tid) {
                 let by_another = run_attempt(Injection { tid, ..injection.clone() });
-                // Threads come and go: one that ended says nothing about the process.
+                // A thread that has exited says nothing about the process.
                 if matches!(by_another, Err(Refusal::Gone { .. })) {
                     continue;
                 }
@@ -169,7 +169,8 @@ fn may_another_succeed(result: &Result<InjectionReport, Refusal>) -> bool {
     }
 }
 
-/// Threads in a page fault, which are not disturbed by anything; then those that run.
+/// Candidate threads: first those blocked in a page fault, where there is no system call to
+/// interrupt, then running ones.
 fn other_threads(pid: u32, preferred_tid: u32) -> Vec<u32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut threads: Vec<(bool, u32)> = tasks

@@ -1,4 +1,4 @@
-//! One system call made by a thread of another process.
+//! Injects madvise(2) calls into a thread of another process.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,35 +18,35 @@ use super::tracee::{Stop, Tracee, WaitResult};
 use super::{InjectionReport, MemoryAdvice, Refusal};
 use crate::mapped_range::MappedRange;
 
-/// For how long another injector into the same process is waited for.
+/// How long to wait for another injector to release the process.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// For how long a thread may take until it stops. It runs meanwhile, or waits for a page. A
-/// thread that is left before it stopped could see a system call interrupted, so this is long.
+/// How long a thread may take to stop, while it runs or waits for a page. Generous, because a
+/// thread abandoned before its stop may see a system call interrupted.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// For how long it may take until it makes the call, while it waits for a CPU.
+/// How long the thread may take to reach the system call entry, waiting for a CPU.
 const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// For how long it may take for the call, which it makes on its own.
+/// How long the system call itself may take.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Of `/proc/PID/auxv`: where the vDSO is.
+/// Type of the entry of `/proc/PID/auxv` that holds the address of the vDSO.
 const AT_SYSINFO_EHDR: u64 = 33;
 
-/// A range that a thread is to advise.
+/// Advice on a range, to be given by one thread.
 #[derive(Clone, Debug)]
 pub struct Injection {
     pub pid: u32,
     pub tid: u32,
     pub range: MappedRange,
-    /// One call after the other, until one fails.
+    /// Calls to make in order, until one fails.
     pub advice: Vec<MemoryAdvice>,
-    /// What is done after each of them, while the thread is held.
+    /// Run after each successful call, while the thread is held.
     pub after_call: Option<AfterCall>,
 }
 
-/// Something that is done while a thread is held.
+/// Callback run while a thread is held.
 #[derive(Clone)]
 pub struct AfterCall(pub Arc<dyn Fn() + Send + Sync>);
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for AfterCall {
     }
 }
 
-/// What is known of the thread once it is held and may make the call.
+/// State of a held thread that passed all checks.
 struct PreparedCall {
     original: Registers,
     slot: StubSlot,
@@ -64,13 +64,14 @@ struct PreparedCall {
 }
 
 impl Injection {
-    /// Runs on a thread that ends after it: that lets go of a thread that has not stopped.
+    /// Runs the injection. The calling thread must end afterwards: that is what detaches a tracee
+    /// that has not stopped.
     pub fn run(&self) -> Result<InjectionReport, Refusal> {
         self.check_thread()?;
         let (_lock, vdso) = self.lock()?;
         let tracee = Tracee::seize(self.tid).map_err(|errno| self.seize_refusal(errno))?;
-        // Between this look and the interruption are the only moments in which a thread can
-        // enter a system call that is then interrupted.
+        // Only between this check and the interrupt can the thread enter a system call that is then
+        // interrupted.
         if self.activity()? == Activity::InSystemCall {
             return Err(Refusal::InSystemCall { tid: self.tid });
         }
@@ -89,7 +90,7 @@ impl Injection {
         Err(refusal)
     }
 
-    /// Refuses what can be told without touching the thread.
+    /// Checks that need no access to the thread itself.
     fn check_thread(&self) -> Result<(), Refusal> {
         let status = self.status()?;
         if status.process != self.pid {
@@ -113,7 +114,7 @@ impl Injection {
         }
     }
 
-    /// Keeps other injectors out of the process, and finds its vDSO.
+    /// Locks the process against other injectors by flock(2) on its `auxv`, and finds its vDSO.
     fn lock(&self) -> Result<(File, u64), Refusal> {
         let read_failed = |error| self.read_refusal("reading auxv", error);
         let path = format!("/proc/{}/auxv", self.pid);
@@ -131,14 +132,14 @@ impl Injection {
             .map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
             .collect();
         if words.is_empty() {
-            // It has ended, or is about to: no memory is left.
+            // `auxv` is empty once the `mm_struct` is gone: the process is exiting.
             return Err(self.gone());
         }
         let vdso = words.chunks_exact(2).find(|pair| pair[0] == AT_SYSINFO_EHDR);
         Ok((lock, vdso.map(|pair| pair[1]).ok_or_else(|| self.no_room())?))
     }
 
-    /// Checks everything again while nothing of the thread can change.
+    /// Repeats all checks on the held thread, whose state can no longer change.
     fn prepare(&self, tracee: &Tracee, vdso: u64) -> Result<PreparedCall, Refusal> {
         let original = tracee.registers().map_err(|_| self.gone())?;
         let status = self.status()?;
@@ -185,18 +186,19 @@ impl Injection {
         Ok(PreparedCall { original, slot, inner_tid: status.inner_tid })
     }
 
-    /// Only our interruption can have made the call fail: the program does not see that it did.
+    /// Repeats a call that only our interrupt can have made fail, so that the program does not see
+    /// EINTR.
     fn restart_call(&self, tracee: &Tracee, original: &Registers) {
         let (registers, address, instruction) = machine::restarted(original);
         let mut found = [0; 2];
         if tracee.read(address, &mut found).is_ok() && found == instruction {
-            // It fails for a thread that was killed.
+            // Fails only if the thread was killed.
             let _ = tracee.set_registers(&registers);
         }
     }
 
-    /// Whether only our interruption can have ended a call before it had done all. A filter would
-    /// have to be asked for what is left, too.
+    /// Whether only our interrupt can have cut a transfer short. Not under seccomp, whose filter
+    /// would have to allow the call for the remainder, too.
     fn was_cut_short(&self, rest: &CallRemainder, status: &ThreadStatus) -> bool {
         const STREAM_PATHS: [&str; 4] = ["pipe:[", "socket:[", "/dev/pts/", "/dev/tty"];
         let is_endless = |descriptor: u64| {
@@ -211,8 +213,9 @@ impl Injection {
             && rest.descriptor.is_none_or(is_endless)
     }
 
-    /// Has the held thread do what is left of its call, on its own, however long that takes: the
-    /// stub stays there. So the program sees one whole call, also if we are killed.
+    /// Has the held thread transfer the remainder by a stub, unattended and without a time limit;
+    /// the stub is left in place. The program sees one complete call, even if this process is
+    /// killed.
     fn finish_call(
         &self,
         held: &HeldThread<'_>,
@@ -233,8 +236,9 @@ impl Injection {
         Ok(())
     }
 
-    /// A thread that is interrupted in a restartable sequence is sent back to its beginning by
-    /// the kernel, which looks at where the thread is: it must be there still.
+    /// Refuses a thread inside a restartable sequence: on resumption the kernel compares its
+    /// instruction pointer with the sequence to decide on the abort, so the pointer must not
+    /// change.
     fn check_rseq(&self, tracee: &Tracee, original: &Registers) -> Result<(), Refusal> {
         const SEQUENCE_OFFSET: u64 = 8;
         let rseq = match tracee.rseq() {
@@ -262,7 +266,8 @@ impl Injection {
     fn check_dispatch(&self, tracee: &Tracee, status: &ThreadStatus) -> Result<(), Refusal> {
         let dispatches = match tracee.dispatches_own_calls() {
             Ok(dispatches) => dispatches,
-            // A kernel that cannot say sends calls back by SIGSYS, which would be caught.
+            // Before 6.4 the configuration is not readable. Dispatched calls raise SIGSYS, which
+            // the program would have to catch.
             Err(Errno::IO) => status.signals.catches(libc::SIGSYS),
             Err(_) => return Err(self.gone()),
         };
@@ -293,7 +298,7 @@ impl Injection {
         }
     }
 
-    /// Has the held thread make the call, and gives it everything back.
+    /// Has the held thread make the calls, then restores its registers and detaches.
     fn call(
         &self,
         tracee: Tracee,
@@ -316,7 +321,8 @@ impl Injection {
             }
         }
         if let Err((_, None)) = result {
-            // It runs or has ended. What it runs is the stub, which gives everything back.
+            // The thread still runs, or has exited. If it runs, it is in the stub, which restores
+            // its state.
             return result.map(|_| unreachable!()).map_err(|(refusal, _)| refusal);
         }
         tracee.set_registers(&machine::without_restart(original)).map_err(gone)?;
@@ -334,8 +340,8 @@ impl Injection {
         }
     }
 
-    /// What the call answered; or why it is not made, and the signal that the thread stopped for
-    /// before it could, `None` where it has not stopped.
+    /// Returns the result of the call. On failure, also returns the signal to deliver on detach (0
+    /// for none), or `None` if the thread has not stopped.
     fn wait_for_result(
         &self,
         tracee: &Tracee,
@@ -432,17 +438,17 @@ impl Injection {
     }
 }
 
-/// Whether two processes have one address space, as far as this process may know.
+/// Whether two processes share an address space; false if kcmp(2) is not permitted.
 fn shares_memory(pid: u32, other: u32) -> bool {
     const KCMP_VM: i32 = 1;
-    // SAFETY: kcmp takes numbers only.
+    // SAFETY: kcmp takes integers only.
     let answer =
         unsafe { libc::syscall(libc::SYS_kcmp, pid as i32, other as i32, KCMP_VM, 0_u64, 0_u64) };
     other != 0 && answer == 0
 }
 
 fn kernel_has_rseq() -> bool {
-    // SAFETY: a null structure of no size is refused.
+    // SAFETY: the kernel rejects a null structure of size zero.
     let answer = unsafe { libc::syscall(libc::SYS_rseq, 0_usize, 0_u32, 0_i32, 0_u32) };
     answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
 }

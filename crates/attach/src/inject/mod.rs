@@ -1,46 +1,47 @@
-//! Makes a thread of another process advise.
+//! Injects madvise(2) calls into threads of other processes.
 //!
-//! The thread must never notice, whatever happens to this process, which may be killed between
-//! any two of its system calls. The kernel then lets the thread go on with the registers that it
-//! has. So the thread is never given registers that lead nowhere: before they are changed, the
-//! unused end of the process' vDSO gets a few instructions, the *stub*. They make the system call,
-//! load the thread's own values into the registers that this changed, and jump to where the
-//! thread was. One `PTRACE_SETREGS` sends the thread there. Without us it heals itself.
+//! The target must never notice, whatever happens to this process: it may be killed between any two
+//! of its system calls, upon which the kernel resumes the tracee with its current registers. The
+//! tracee therefore never has registers that lead nowhere. Before they change, a few instructions,
+//! the *stub*, are written to the unused padding at the end of the target's vDSO. The stub makes
+//! the system call, reloads the registers changed for it and jumps back to where the thread was. A
+//! single `PTRACE_SETREGS` redirects the thread to the stub; without a tracer, it recovers by
+//! itself.
 //!
-//! There are three ways to go on from there.
+//! There are three ways to proceed from there:
 //!
-//! - To let the thread go at once. This has the fewest stops. But nobody learns whether the advice
-//!   was taken, and when; and a signal that arrives first lets a handler see the stub's address.
-//! - To stop the thread a second time after the call by another interruption, and to give it its
-//!   registers back. The interruption can meet a signal, job control or another system call.
-//! - To follow the one call to its entry and its exit, where the thread stops by itself. This is
-//!   what is done. The result is known. At the exit the registers are given back, so the thread
-//!   is out of the stub for certain, and the room is cleared. Anything else that stops the thread
-//!   before the call ends the attempt: registers back, the signal passed on, no handler has seen
-//!   the stub. Where the thread takes too long it is left to the stub.
+//! - Detach immediately. This takes the fewest stops, but the result and the time of the call
+//!   remain unknown, and a handler of a signal that arrives first sees the address of the stub.
+//! - Interrupt the thread again after the call and restore its registers. The interrupt can
+//!   coincide with a signal, a job control stop or another system call.
+//! - Follow the call to its entry and exit stops by `PTRACE_SYSCALL`. This is what we do. It yields
+//!   the result; restoring the registers at the exit stop guarantees that the thread has left the
+//!   stub, which can then be cleared. Any other stop before the call ends the attempt: the
+//!   registers are restored and the signal is delivered, so that no handler sees the stub. A thread
+//!   that takes too long is left to finish in the stub.
 //!
-//! Signals are neither blocked nor taken, and single steps are not used: they end in a SIGTRAP
-//! that would reset a disposition. Stops are looked at with `WNOWAIT`: after a wait that takes the
-//! stop for a signal, the signal would be lost with a tracer that is killed.
+//! Signals are neither blocked nor consumed. Single-stepping is not used, since it ends in a
+//! SIGTRAP that would reset a disposition. Stops are examined with `WNOWAIT`: once a wait has
+//! consumed a signal-delivery stop, the signal would be lost if the tracer were killed.
 //!
-//! A thread that waits in a system call is left alone. One that is in the kernel and on a CPU
-//! cannot be told from one that runs its program: `/proc` says that it runs. To stop it ends its
-//! call as a signal would, as soon as the call waits or looks for signals. What a program would see
-//! of that is undone.
+//! A thread blocked in a system call is left alone. A thread running in the kernel is
+//! indistinguishable from one running in user mode: `/proc` reports both as running. Interrupting
+//! it ends its call as a signal would, as soon as the call blocks or checks for pending signals.
+//! Whatever the program could see of that is undone:
 //!
-//! - A call that the kernel begins again by itself is left to it.
-//! - A call that has failed with EINTR, where no handler ran, is made again. If this process is
-//!   killed just before that, the program sees EINTR.
-//! - A write to a pipe, a socket or a terminal, send(2), recv(2) of all that is asked for and
-//!   getrandom(2) come back short. A stub then does the rest and adds up both parts. It stays until
-//!   the thread needs room again, since nobody waits for the end of the call.
+//! - A call that the kernel restarts by itself is left to the kernel.
+//! - A call that failed with EINTR although no handler ran is repeated. If this process is killed
+//!   just before, the program sees EINTR.
+//! - A write to a pipe, socket or terminal, send(2), recv(2) with MSG_WAITALL and getrandom(2)
+//!   return a partial count. A stub then transfers the remainder and adds up both parts. It stays
+//!   until the thread needs another stub, since nothing waits for the end of the call.
 //!
-//! What can show: calls with several buffers (writev(2), sendmsg(2)) may come back short. So may
-//! the others in a process with a seccomp filter, on a FIFO with a name, and where a thread is
-//! given up on because it does not stop in time.
+//! What can remain visible: calls with several buffers (writev(2), sendmsg(2)) may return short. So
+//! may the other transfers in a process with a seccomp filter, on a named FIFO, or if a thread is
+//! abandoned because it does not stop in time.
 //!
-//! Tracing belongs to a thread. Each attempt has one of its own, and ends with it: that is the
-//! one way to let go of a thread that does not stop.
+//! The tracer is a thread, not a process. Each attempt has a thread of its own, which ends with it:
+//! there is no other way to detach a tracee that does not stop.
 
 #[cfg(target_arch = "x86_64")]
 mod areas;
@@ -64,7 +65,7 @@ use thiserror::Error;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::mapped_range::MappedRange;
 
-/// Advice on how memory will be touched. What would change the contents of memory cannot be said.
+/// Advice for madvise(2) that leaves the contents of memory unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryAdvice {
     Normal,
@@ -72,12 +73,12 @@ pub enum MemoryAdvice {
     Sequential,
     WillNeed,
     PopulateRead,
-    /// The pages of files leave the page table, and memory where nobody else has them.
+    /// Unmaps file pages, and reclaims those that no other process maps.
     PageOut,
 }
 
 impl MemoryAdvice {
-    /// The `MADV_` number.
+    /// The `MADV_*` constant.
     pub fn number(self) -> i32 {
         match self {
             MemoryAdvice::Normal => libc::MADV_NORMAL,
@@ -90,14 +91,15 @@ impl MemoryAdvice {
     }
 }
 
-/// Advice that was given.
+/// Report of a successful injection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InjectionReport {
-    /// For how long the thread was kept from running, at most, with the time that the call took.
+    /// Upper bound on how long the thread was stopped, including the time of the calls.
     pub stopped_ns: u64,
 }
 
-/// Why no advice was given. The program is as if nothing had been tried.
+/// Why an injection did not happen. Except for [`Refusal::Unfinished`], the target is as if nothing
+/// had been tried.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("process {pid} has no thread {tid} any more")]
@@ -112,7 +114,7 @@ pub enum Refusal {
     Busy { tid: u32, place: &'static str },
     #[error("thread {tid} did not stop in {milliseconds} ms")]
     Slow { tid: u32, milliseconds: u64 },
-    /// Advice is given, or will be: the thread was let go while it gave it.
+    /// The thread was detached while in the stub, and completes the call on its own.
     #[error("thread {tid} was still carrying out the advice after {milliseconds} ms")]
     Unfinished { tid: u32, milliseconds: u64 },
     #[error("what is mapped at {address:#x} is not what was meant")]
@@ -130,7 +132,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether it is no use to try again, with another thread or later.
+    /// Whether retrying, later or with another thread, is pointless.
     pub fn is_lasting(&self) -> bool {
         match self {
             Refusal::Traced { .. }

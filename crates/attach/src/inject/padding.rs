@@ -1,4 +1,4 @@
-//! Room for a stub after the contents of a process' vDSO.
+//! Allocates stubs in the padding after the ELF image of a vDSO.
 
 use std::fs;
 use std::ops::Range;
@@ -9,35 +9,35 @@ use super::machine::{STUB_BYTES, thread_of_stub};
 use super::status::ThreadStatus;
 use super::tracee::Tracee;
 
-/// No vDSO is as large.
+/// Sanity limit on the size of a vDSO.
 const MAX_VDSO_BYTES: u64 = 1 << 20;
 
-/// How much of a stack is searched for the address of a stub.
+/// Bytes above the stack pointer to search for return addresses into a stub.
 const SEARCHED_STACK_BYTES: usize = 64 * 1024;
 
-/// Threads whose numbers are compared with those of stubs that were left.
+/// Maximum number of threads to compare with the owners of left stubs.
 const MAX_THREADS: usize = 1024;
 
-/// Room that a stub can be written to.
+/// A slot for one stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StubSlot {
     pub address: u64,
 }
 
-/// The thread that is held.
+/// A thread held in a ptrace stop.
 #[derive(Clone, Copy)]
 pub struct HeldThread<'a> {
     pub tracee: &'a Tracee,
     pub pid: u32,
-    /// As its own namespace numbers it.
+    /// Thread ID in the innermost PID namespace of the target.
     pub inner_tid: u32,
     pub instruction: u64,
     pub stack: u64,
 }
 
 impl StubSlot {
-    /// Room of a stub that was left, to the thread itself; or room that is all zero; or else that
-    /// of a stub which no thread can be in any more.
+    /// Finds a slot, in order of preference: one with a left stub of this thread that it is not in,
+    /// an all-zero one, one whose owner has exited.
     pub fn find(held: &HeldThread<'_>, vdso: &MappedArea) -> Result<StubSlot, Refusal> {
         let no_place = Refusal::NoRoom { pid: held.pid, needed_bytes: STUB_BYTES };
         let length = vdso.end - vdso.begin;
@@ -81,7 +81,7 @@ impl StubSlot {
             })
     }
 
-    /// The stub that is there, if it is one of the thread's.
+    /// Reads the stub in this slot, if it belongs to the held thread.
     pub fn stub(&self, held: &HeldThread<'_>, vdso: &MappedArea) -> Option<[u8; STUB_BYTES]> {
         let mut stub = [0; STUB_BYTES];
         let is_inside = vdso.begin <= self.address && self.addresses().end <= vdso.end;
@@ -89,7 +89,8 @@ impl StubSlot {
         (thread_of_stub(&stub) == Some(held.inner_tid)).then_some(stub)
     }
 
-    /// The last word, by which a stub is recognised, is written first and cleared last.
+    /// Writes the stub backwards: the last word, which marks a stub, is written first and cleared
+    /// last.
     pub fn write(&self, tracee: &Tracee, stub: &[u64; STUB_BYTES / 8]) -> rustix::io::Result<()> {
         for (index, word) in stub.iter().enumerate().rev() {
             tracee.write_word(self.address + 8 * index as u64, *word)?;
@@ -104,7 +105,8 @@ impl StubSlot {
         Ok(())
     }
 
-    /// Whether a stub goes on here: a thread can be interrupted in one stub and get another.
+    /// Whether `stub` returns into this slot: a thread interrupted in one stub can be given
+    /// another.
     fn is_referenced_in(&self, stub: &[u8]) -> bool {
         stub.windows(8).any(|word| {
             let word = u64::from_le_bytes(word.try_into().expect("a window of eight bytes"));
@@ -118,14 +120,14 @@ impl StubSlot {
 }
 
 impl HeldThread<'_> {
-    /// Whether the thread is not in the stub, nor in a signal handler that returns to it: the
-    /// frame of such a one is above the stack pointer.
+    /// Whether the thread is neither in the stub nor in a signal handler that returns to it. The
+    /// handler's frame would be above the stack pointer.
     fn is_outside(&self, slot: &StubSlot) -> bool {
         let mut stack = vec![0; SEARCHED_STACK_BYTES];
         let mut searched = 0;
         while searched < stack.len() {
             let address = self.stack + searched as u64;
-            // Up to the end of a page, since the stack can end there.
+            // Read page by page, since the stack can end at any page boundary.
             let length = (4096 - address % 4096) as usize;
             let length = length.min(stack.len() - searched);
             if self.tracee.read(address, &mut stack[searched..searched + length]).is_err() {
@@ -141,7 +143,7 @@ impl HeldThread<'_> {
     }
 }
 
-/// Where the last segment and the section headers of an ELF image end.
+/// End offset of the segments and section headers of an ELF image.
 fn contents_end(image: &[u8]) -> Option<usize> {
     let word = |at: usize| Some(u64::from_le_bytes(image.get(at..at + 8)?.try_into().ok()?));
     let half = |at: usize| Some(u16::from_le_bytes(image.get(at..at + 2)?.try_into().ok()?));
@@ -161,7 +163,7 @@ fn contents_end(image: &[u8]) -> Option<usize> {
     usize::try_from(end).ok().filter(|end| *end <= image.len())
 }
 
-/// The numbers of a process' threads in its own namespace; `None` where there are too many.
+/// IDs of the threads of a process in its own PID namespace; `None` if there are too many.
 fn inner_tids(pid: u32) -> Option<Vec<u32>> {
     let mut tids = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()? {

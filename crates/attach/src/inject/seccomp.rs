@@ -1,26 +1,26 @@
-//! Whether a thread's seccomp filters let a system call pass.
+//! Evaluates a thread's seccomp filters for a system call.
 
 use libc::sock_filter;
 
 use super::tracee::Tracee;
 
-/// `SECCOMP_RET_ALLOW` and `SECCOMP_RET_LOG`.
+/// `SECCOMP_RET_ALLOW`, `SECCOMP_RET_LOG` and the mask of the action.
 const ALLOW: u32 = 0x7fff_0000;
 const LOG: u32 = 0x7ffc_0000;
 const ACTION: u32 = 0xffff_0000;
 
-/// The system call that a filter is asked about.
+/// The system call to evaluate, as in `struct seccomp_data`.
 #[derive(Clone, Copy, Debug)]
 pub struct FilteredCall {
     pub number: u32,
     pub architecture: u32,
-    /// Where the thread is in the call.
+    /// Instruction pointer during the call: the address after the `syscall` instruction.
     pub instruction: u64,
     pub arguments: [u64; 3],
 }
 
 impl FilteredCall {
-    /// Whether all filters of a thread let the call pass; or why that is not known.
+    /// Checks that every filter allows the call. The error names the obstacle.
     pub fn passes(&self, tracee: &Tracee) -> Result<(), &'static str> {
         for index in 0.. {
             let filter = tracee
@@ -39,7 +39,7 @@ impl FilteredCall {
         run(filter, &self.data()).is_some_and(|answer| matches!(answer & ACTION, ALLOW | LOG))
     }
 
-    /// `struct seccomp_data`.
+    /// Serializes to `struct seccomp_data`.
     fn data(&self) -> [u8; 64] {
         let mut data = [0; 64];
         data[..4].copy_from_slice(&self.number.to_le_bytes());
@@ -52,8 +52,8 @@ impl FilteredCall {
     }
 }
 
-/// The answer of a classic BPF program, of the instructions that seccomp takes; `None` where it
-/// has another. It ends, since all jumps go forward.
+/// Runs a classic BPF program with the instructions that seccomp accepts; `None` if it has others.
+/// Terminates, since jumps only go forward.
 fn run(program: &[sock_filter], data: &[u8; 64]) -> Option<u32> {
     let (mut a, mut x, mut memory) = (0_u32, 0_u32, [0_u32; 16]);
     let mut at = 0;
@@ -63,7 +63,7 @@ fn run(program: &[sock_filter], data: &[u8; 64]) -> Option<u32> {
         let operand = if code & 0x08 == 0 { k } else { x };
         let slot = k as usize;
         match code {
-            // Load of data, of its length, of a constant and of memory.
+            // Loads of data, data length, constants and scratch memory.
             0x20 => {
                 let bytes = data.get(slot..slot.checked_add(4)?)?;
                 a = u32::from_le_bytes(bytes.try_into().ok()?);
@@ -103,7 +103,8 @@ fn arithmetic(operation: u16, a: u32, operand: u32) -> Option<u32> {
         0x00 => a.wrapping_add(operand),
         0x10 => a.wrapping_sub(operand),
         0x20 => a.wrapping_mul(operand),
-        // A filter that divides by zero answers 0, which is no permission.
+        // The kernel ends a filter that divides by zero with 0 (SECCOMP_RET_KILL_THREAD); `None`
+        // denies as well.
         0x30 => return a.checked_div(operand),
         0x40 => a | operand,
         0x50 => a & operand,
@@ -129,7 +130,7 @@ mod tests {
         sock_filter { code, jt, jf, k }
     }
 
-    /// Loads a word, and allows the call where it is `value`.
+    /// Filter that allows the call if the word at `offset` is `value`.
     fn allows_if(offset: u32, value: u32) -> [sock_filter; 4] {
         [
             instruction(0x20, 0, 0, offset),

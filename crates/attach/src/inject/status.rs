@@ -1,24 +1,24 @@
-//! What /proc tells of a thread.
+//! Thread state from `/proc`.
 
 use std::fs;
 use std::io;
 
-/// Of `/proc/PID/task/TID/status`.
+/// Fields of `/proc/PID/task/TID/status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStatus {
-    /// The letter: `R` for running and so on.
+    /// State letter, such as `R` for running.
     pub state: char,
     pub process: u32,
     pub parent: u32,
     pub tracer: u32,
-    /// The thread as its own PID namespace numbers it.
+    /// Thread ID in the innermost PID namespace.
     pub inner_tid: u32,
-    /// 0, 1 for strict and 2 for filters.
+    /// Seccomp mode: 0 disabled, 1 strict, 2 filter.
     pub seccomp: u32,
     pub signals: SignalSets,
 }
 
-/// Sets of signals, one a bit.
+/// Signal masks; signal N is bit N - 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalSets {
     pub pending: u64,
@@ -27,12 +27,12 @@ pub struct SignalSets {
     pub caught: u64,
 }
 
-/// What `/proc/PID/task/TID/syscall` says.
+/// What a thread is doing, by `/proc/PID/task/TID/syscall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It runs, or waits for a CPU: in its program, or in the kernel for a moment.
+    /// Runnable, in user mode or briefly in the kernel.
     Running,
-    /// It waits, but in no system call: in a page fault.
+    /// Blocked outside of a system call: in a page fault.
     Faulting,
     InSystemCall,
 }
@@ -75,7 +75,8 @@ impl SignalSets {
         self.caught & bit(signal) != 0
     }
 
-    /// Whether a signal is pending that the thread is going to notice.
+    /// Whether a pending signal will interrupt the thread: not blocked, and not ignored explicitly
+    /// or by default.
     pub fn has_deliverable(&self) -> bool {
         let unheard: u64 = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH].into_iter().map(bit).sum();
         let ignored = self.ignored | (unheard & !self.caught);
@@ -110,7 +111,7 @@ mod tests {
         let status = ThreadStatus::parse(text);
         assert_eq!((status.state, status.process, status.parent), ('t', 7, 1));
         assert_eq!((status.tracer, status.inner_tid, status.seccomp), (9, 3, 2));
-        // SIGHUP is blocked, SIGCHLD is ignored unless it is caught.
+        // SIGHUP is blocked; SIGCHLD is ignored by default unless caught.
         assert!(!status.signals.has_deliverable());
         assert!(SignalSets { caught: 0x10000, ..status.signals }.has_deliverable());
         assert!(SignalSets { blocked: 0, ..status.signals }.has_deliverable());

@@ -1,4 +1,4 @@
-//! A thread that is held by ptrace(2).
+//! A thread traced by ptrace(2).
 
 use std::mem::{size_of, zeroed};
 use std::ptr::null_mut;
@@ -8,40 +8,40 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void};
 use rustix::io::Errno;
 
-/// A thread that runs on another CPU stops in this time: it is looked at without a pause.
+/// Time to spin for a stop: a thread running on another CPU stops within it.
 const SPIN_TIME: Duration = Duration::from_micros(30);
 
-/// The longest and the shortest time between two later looks.
+/// Bounds of the poll interval after spinning.
 const MAX_POLL_INTERVAL: Duration = Duration::from_micros(200);
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(10);
 
 /// `PTRACE_SECCOMP_GET_FILTER`.
 const GET_FILTER: libc::c_uint = 0x420c;
 
-/// A thread that the calling thread traces. The kernel lets it go when the calling thread ends,
-/// however that comes about.
+/// A thread traced by the calling thread. The kernel detaches it when the calling thread ends for
+/// any reason.
 pub struct Tracee {
     tid: u32,
 }
 
-/// Why a traced thread stopped.
+/// Reason for a ptrace stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It was interrupted by [`Tracee::interrupt`].
+    /// [`Tracee::interrupt`].
     Interrupt,
-    /// By SIGSTOP, Ctrl-Z and the like, with its whole process.
+    /// Group stop: SIGSTOP, Ctrl-Z and the like.
     JobControl,
-    /// It is about to be given this signal.
+    /// Signal-delivery stop before this signal.
     Signal(i32),
-    /// It enters a system call, or leaves one.
+    /// System call entry or exit.
     SystemCall,
-    /// For a reason that nobody asked for.
+    /// An event that was not requested.
     Other,
 }
 
-/// What came of waiting for a stop.
+/// Result of waiting for a stop.
 pub enum WaitResult {
-    /// `running_at` is when the thread was last seen not to have stopped.
+    /// `running_at` is the last time at which the thread was seen not to have stopped.
     Stopped {
         stop: Stop,
         running_at: Instant,
@@ -50,7 +50,7 @@ pub enum WaitResult {
     TimedOut,
 }
 
-/// What a thread has registered for the kernel to abort when it is interrupted there (rseq(2)).
+/// `struct ptrace_rseq_configuration`: the thread's registration by rseq(2).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct RseqConfiguration {
@@ -71,7 +71,7 @@ struct UserDispatch {
 }
 
 impl Tracee {
-    /// Begins to trace; the thread goes on running.
+    /// Attaches by PTRACE_SEIZE, which does not stop the thread.
     pub fn seize(tid: u32) -> Result<Tracee, Errno> {
         let tracee = Tracee { tid };
         tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
@@ -82,24 +82,24 @@ impl Tracee {
         self.tid
     }
 
-    /// Has the thread stop as soon as it is about to run code of its program.
+    /// Stops the thread before it next returns to user mode.
     pub fn interrupt(&self) -> Result<(), Errno> {
         self.request(libc::PTRACE_INTERRUPT, 0, 0).map(|_| ())
     }
 
-    /// Lets the thread run up to where it enters or leaves a system call.
+    /// Resumes the thread up to the next system call entry or exit.
     pub fn resume_to_system_call(&self) -> Result<(), Errno> {
         self.request(libc::PTRACE_SYSCALL, 0, 0).map(|_| ())
     }
 
-    /// Ends tracing a thread that has stopped. `signal` is the one that it stopped for, or 0.
+    /// Detaches a stopped thread, delivering `signal` unless it is 0.
     pub fn detach(self, signal: i32) {
-        // It fails for a thread that was killed, which nobody traces any more.
+        // Fails only if the thread was killed, and thus is no longer traced.
         let _ = self.request(libc::PTRACE_DETACH, 0, signal as usize);
     }
 
-    /// Waits until the thread stops. The stop is only looked at, never taken: a signal that the
-    /// thread is about to be given would be lost if this process were killed after taking it.
+    /// Waits until the thread stops. Uses WNOWAIT and never consumes the stop: after a consumed
+    /// signal-delivery stop, the signal would be lost if this process were killed.
     pub fn wait(&self, limit: Duration) -> WaitResult {
         let begin = Instant::now();
         let mut running_at = begin;
@@ -121,7 +121,7 @@ impl Tracee {
         }
     }
 
-    /// `None` while it runs, `Some(None)` when it has ended.
+    /// `None` while the thread runs, `Some(None)` once it has exited.
     fn poll_stop(&self) -> Result<Option<Option<Stop>>, Errno> {
         let options = libc::WEXITED
             | libc::WSTOPPED
@@ -129,7 +129,7 @@ impl Tracee {
             | libc::WNOWAIT
             | libc::__WALL
             | libc::__WNOTHREAD;
-        // SAFETY: all zero is a siginfo_t; `info` outlives the call.
+        // SAFETY: siginfo_t may be all zero; `info` outlives the call.
         let (info, answer) = unsafe {
             let mut info: libc::siginfo_t = zeroed();
             let answer = libc::waitid(libc::P_PID, self.tid, &raw mut info, options);
@@ -151,7 +151,7 @@ impl Tracee {
 
     #[cfg(target_arch = "x86_64")]
     pub fn registers(&self) -> Result<libc::user_regs_struct, Errno> {
-        // SAFETY: all zero are registers.
+        // SAFETY: user_regs_struct may be all zero.
         let mut registers: libc::user_regs_struct = unsafe { zeroed() };
         self.request(libc::PTRACE_GETREGS, 0, &raw mut registers as usize)?;
         Ok(registers)
@@ -162,16 +162,16 @@ impl Tracee {
         self.request(libc::PTRACE_SETREGS, 0, &raw const *registers as usize).map(|_| ())
     }
 
-    /// Writes one word to the thread's memory, read-only or not.
+    /// Writes one word to the thread's memory, regardless of page protection.
     pub fn write_word(&self, address: u64, word: u64) -> Result<(), Errno> {
         self.request(libc::PTRACE_POKEDATA, address as usize, word as usize).map(|_| ())
     }
 
-    /// Reads memory of the thread: all of it or an error.
+    /// Fills `bytes` from the thread's memory; a partial read is an error.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
-        // SAFETY: `local` is `bytes`; the other address is one of another process.
+        // SAFETY: `local` describes `bytes`; the remote address is in another process.
         let read = unsafe {
             libc::process_vm_readv(self.tid as i32, &raw const local, 1, &raw const remote, 1, 0)
         };
@@ -182,7 +182,7 @@ impl Tracee {
         }
     }
 
-    /// Fails with EIO where the kernel cannot say (before 5.13, or without rseq).
+    /// Fails with EIO before Linux 5.13 or without rseq support.
     pub fn rseq(&self) -> Result<RseqConfiguration, Errno> {
         let mut configuration = RseqConfiguration::default();
         let data = &raw mut configuration as usize;
@@ -191,8 +191,8 @@ impl Tracee {
         Ok(configuration)
     }
 
-    /// Whether the program has its own system calls sent back to itself as signals. Fails with
-    /// EIO where the kernel cannot say (before 6.4).
+    /// Whether syscall user dispatch redirects the thread's system calls to SIGSYS. Fails with EIO
+    /// before Linux 6.4.
     pub fn dispatches_own_calls(&self) -> Result<bool, Errno> {
         let mut dispatch = UserDispatch::default();
         let data = &raw mut dispatch as usize;
@@ -201,7 +201,7 @@ impl Tracee {
         Ok(dispatch.mode != 0)
     }
 
-    /// One of the thread's seccomp filters; `None` after the last.
+    /// Returns the thread's seccomp filter at `index`; `None` past the last.
     pub fn seccomp_filter(&self, index: usize) -> Result<Option<Vec<libc::sock_filter>>, Errno> {
         let count = match self.request(GET_FILTER, index, 0) {
             Err(Errno::NOENT) => return Ok(None),
@@ -214,8 +214,8 @@ impl Tracee {
     }
 
     fn request(&self, request: libc::c_uint, address: usize, data: usize) -> Result<i64, Errno> {
-        // SAFETY: `data` is a value, or the address of an object of the caller's of the size that
-        // the request is about; `address` is one of the other process, or a size or an index.
+        // SAFETY: `data` is an integer or points to a live object of the size that the request
+        // expects; `address` is an address in the other process, a size or an index.
         let answer = unsafe {
             libc::ptrace(
                 request as _,

@@ -1,43 +1,43 @@
-//! Registers and instructions of 64-bit x86.
+//! Registers and machine code of x86-64.
 
 use libc::user_regs_struct;
 
-/// The size of [`stub`].
+/// Size of a stub, as built by [`stub`] and [`CallRemainder::stub`].
 pub const STUB_BYTES: usize = 88;
 
-/// In the last four bytes of a stub, so that one that was left is recognised.
+/// Magic number in the last four bytes of a stub, by which left stubs are recognised.
 const MARK: u32 = 0x6676_6461;
 
-/// The selector of 64-bit code of a program.
+/// Code segment selector of 64-bit user mode.
 const USER_CS: u64 = 0x33;
 
 const TRAP_FLAG: u64 = 1 << 8;
 const NO_CALL: u64 = u64::MAX;
 
-/// No call transfers more (MAX_RW_COUNT).
+/// The kernel's MAX_RW_COUNT: no call transfers more bytes.
 const MAX_RW_COUNT: u64 = 0x7fff_f000;
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// AUDIT_ARCH_X86_64, which a seccomp filter is given.
+/// AUDIT_ARCH_X86_64, as in `struct seccomp_data`.
 pub const AUDIT_ARCH: u32 = 0xc000_003e;
 
 pub type Registers = user_regs_struct;
 
-/// Where a thread was stopped.
+/// Where a thread was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopPlace {
-    /// In its program, or after a system call that has its result.
+    /// In user mode, or at the exit of a completed system call.
     Program,
-    /// In a system call that the kernel begins again if nothing is changed.
+    /// In a system call that the kernel restarts, provided that the registers are unchanged.
     Restart,
-    /// In a system call that has failed with EINTR.
+    /// At the exit of a system call that failed with EINTR.
     Interrupted { call: i64 },
-    /// It works in the kernel for io_uring, and has no code of its program.
+    /// An io_uring worker, which never returns to user mode.
     IoWorker,
-    /// In code that is not 64-bit.
+    /// In 32-bit code.
     OtherCode,
-    /// The program steps through itself.
+    /// The trap flag is set: the program single-steps itself.
     Stepping,
 }
 
@@ -60,8 +60,8 @@ pub fn stop_place(registers: &Registers) -> StopPlace {
     }
 }
 
-/// Whether a system call fails with EINTR although no handler ran: the calls that the kernel
-/// never begins again, and those that it does not with a timeout, which a socket can have.
+/// Whether a system call may fail with EINTR although no handler ran: calls that the kernel never
+/// restarts, and socket calls, which it does not restart if the socket has a timeout.
 pub fn fails_when_interrupted(call: i64) -> bool {
     [
         libc::SYS_epoll_wait,
@@ -90,7 +90,8 @@ pub fn fails_when_interrupted(call: i64) -> bool {
     .contains(&call)
 }
 
-/// The registers with which a failed system call is made again, and where its instruction is.
+/// Registers that repeat a failed system call, with the address and the bytes of its `syscall`
+/// instruction.
 pub fn restarted(original: &Registers) -> (Registers, u64, [u8; 2]) {
     let mut registers = *original;
     registers.rip = original.rip.wrapping_sub(SYSCALL.len() as u64);
@@ -99,12 +100,13 @@ pub fn restarted(original: &Registers) -> (Registers, u64, [u8; 2]) {
     (registers, registers.rip, SYSCALL)
 }
 
-/// The registers as they were, so that the kernel takes them as no system call's.
+/// The original registers with orig_rax cleared, so that the kernel does not apply system call
+/// restart to them.
 pub fn without_restart(original: &Registers) -> Registers {
     Registers { orig_rax: NO_CALL, ..*original }
 }
 
-/// The registers that make the call of the stub.
+/// Registers that make a system call by the stub.
 pub fn for_call(original: &Registers, stub: u64, call: i64, arguments: [u64; 3]) -> Registers {
     Registers {
         rip: stub,
@@ -117,12 +119,12 @@ pub fn for_call(original: &Registers, stub: u64, call: i64, arguments: [u64; 3])
     }
 }
 
-/// Where a thread is while it makes the call of the stub.
+/// Instruction pointer during the stub's system call.
 pub fn address_after_call(stub: u64) -> u64 {
     stub + SYSCALL.len() as u64
 }
 
-/// The stub in whose call a thread is that is at `instruction`, if it is in one.
+/// Address of the stub whose system call `instruction` follows, if it follows one.
 pub fn stub_before(instruction: u64) -> u64 {
     instruction.wrapping_sub(SYSCALL.len() as u64)
 }
@@ -131,9 +133,9 @@ pub fn result(registers: &Registers) -> i64 {
     registers.rax as i64
 }
 
-/// The instructions that make one system call, give each register that it changed its original
-/// value, and jump to where the thread was. They use no stack and change no flag: the call itself
-/// gives the flags back.
+/// Machine code that makes one system call, reloads each register that it changed, and jumps back
+/// to where the thread was. It uses no stack, and changes no flags: the kernel restores them on
+/// return from the call.
 pub fn stub(original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
     let mut bytes = SYSCALL.to_vec();
     load_arguments(&mut bytes, original);
@@ -143,28 +145,29 @@ pub fn stub(original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
     assemble(bytes, original, thread)
 }
 
-/// What is left to do of a system call that has done a part.
+/// The remainder of a partially completed transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct CallRemainder {
-    /// The file that it is about, if it is about one.
+    /// File descriptor of the transfer, if it has one.
     pub descriptor: Option<u64>,
-    /// What was done, which is below 2^31: no call does more.
+    /// Bytes transferred so far; below 2^31, as MAX_RW_COUNT is.
     done_bytes: u32,
-    /// The registers that make the call for what is left.
+    /// Registers that transfer the remainder.
     registers: Registers,
 }
 
 impl CallRemainder {
-    /// What stands after the call in a stub of this kind. A call leaves rcx and r11 changed, so
-    /// that rcx serves here, and no flag is changed. rcx becomes the highest byte of the result,
-    /// which is 0 unless the call has failed; if it is not 0, rax becomes 0; and rax grows by what
-    /// was done, which stands next.
+    /// Code after the `syscall` of a remainder stub, which adds the bytes transferred before to the
+    /// result. `syscall` clobbers rcx, so rcx is free to use, and no flags change: rcx becomes the
+    /// top byte of the result, which is 0 unless the call failed; if nonzero, rax becomes 0; rax is
+    /// increased by the 32-bit displacement that follows.
     const SUM: [u8; 19] = [
         0x48, 0x89, 0xc1, 0x48, 0x0f, 0xc9, 0x0f, 0xb6, 0xc9, 0xe3, 0x05, 0xb8, 0x00, 0x00, 0x00,
         0x00, 0x48, 0x8d, 0x80,
     ];
 
-    /// Of the calls that do a part where a signal comes, and all of it otherwise.
+    /// Recognises calls that only a signal makes return a partial count, with a partial count as
+    /// their result.
     pub fn from_registers(original: &Registers) -> Option<CallRemainder> {
         let call = original.orig_rax as i64;
         let flags = original.r10 as i32;
@@ -189,13 +192,13 @@ impl CallRemainder {
         Some(CallRemainder { descriptor, done_bytes, registers })
     }
 
-    /// The registers with which the thread goes on in the stub.
+    /// Registers that start the stub at address `stub`.
     pub fn registers_at(&self, stub: u64) -> Registers {
         Registers { rip: stub, ..self.registers }
     }
 
-    /// The rest of a call of which `stub` had the thread do the rest already: what both parts have
-    /// done, and the registers as they were at first.
+    /// If the partial call was itself made by the remainder stub `stub`, returns the remainder with
+    /// the total of both counts, and the registers of the program's original call.
     pub fn join_previous(
         self,
         original: &Registers,
@@ -217,8 +220,8 @@ impl CallRemainder {
         Some((CallRemainder { done_bytes, ..self }, first))
     }
 
-    /// The instructions that do what is left, and go on as if one call had done all: with the sum,
-    /// or with the first part where no more could be done.
+    /// Machine code that transfers the remainder and returns to the program as if from a single
+    /// call: with the sum, or with the first count if the second call fails.
     pub fn stub(&self, original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
         let mut bytes = SYSCALL.to_vec();
         bytes.extend(CallRemainder::SUM);
@@ -228,7 +231,7 @@ impl CallRemainder {
     }
 }
 
-/// Bytes of an instruction of [`load_arguments`], and of its operation code.
+/// Size of one `mov r64, imm64` in [`load_arguments`], and of its opcode.
 const LOAD_BYTES: usize = 10;
 const LOAD_CODE_BYTES: usize = 2;
 
@@ -243,10 +246,11 @@ fn load(bytes: &mut Vec<u8>, instruction: [u8; 2], value: u64) {
     bytes.extend(value.to_le_bytes());
 }
 
-/// A jump to the address that stands after it.
+/// `jmp [rip+0]`: jumps to the address stored after it.
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
 
-/// A stub of these instructions and a jump to where the thread was.
+/// Completes a stub: `bytes`, a jump to the original instruction pointer, then the owner and the
+/// mark.
 fn assemble(mut bytes: Vec<u8>, original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
     bytes.extend(JUMP);
     bytes.extend(original.rip.to_le_bytes());
@@ -261,7 +265,7 @@ fn assemble(mut bytes: Vec<u8>, original: &Registers, thread: u32) -> [u64; STUB
     words
 }
 
-/// The thread that a stub was written for, which may be half written.
+/// Thread ID in the mark of a stub, which may be partially written.
 pub fn thread_of_stub(bytes: &[u8]) -> Option<u32> {
     let (thread, mark) = bytes.last_chunk::<8>()?.split_at(4);
     let mark = u32::from_le_bytes(mark.try_into().ok()?);

@@ -1,4 +1,4 @@
-//! Has pages go again that were touched, so that each change of page is a fault.
+//! Reclaims recently touched pages, so that a program's next touch of each faults again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,32 +7,33 @@ use super::recent::RecentPages;
 use super::{PageOut, drain_lru_batches};
 use crate::Error;
 
-/// Pages are taken when so many were touched, or after so long.
+/// Pages are reclaimed after this many touches, or after this time if fewer.
 const MIN_BATCH: u64 = 8;
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The pages that processes have touched last, which are taken from them again.
+/// Reclaims the recently touched pages of a set of processes.
 #[derive(Default)]
 pub struct PageReclaimer {
     processes: HashMap<u32, ReclaimedProcess>,
-    /// How many were touched since pages were taken last.
+    /// Touches since the last reclaim.
     touches: u64,
     last_reclaim: Option<Instant>,
-    /// How often a page stayed while its process touched more than [`super::MOST_OPEN`] others, or
-    /// for good.
+    /// Number of pages that stayed mapped while their process touched more than
+    /// [`MAX_OPEN_PAGES`](super::MAX_OPEN_PAGES) others, or that could not be reclaimed at all.
     pub stayed: u64,
-    /// The first refusal.
+    /// First error of process_madvise(2).
     pub refused: Option<Error>,
 }
 
 struct ReclaimedProcess {
-    /// `None` where it could not be opened yet, as where the process has ended: nothing is taken.
+    /// `None` while the process cannot be opened, such as after its exit; nothing is reclaimed
+    /// then.
     memory: Option<PageOut>,
     recent: RecentPages,
 }
 
 impl PageReclaimer {
-    /// A thread of a process touched a page of a recorded mapping.
+    /// Records that thread `tid` touched the page at `address` of a recorded mapping.
     pub fn add_touch(&mut self, pid: u32, tid: u32, address: u64) {
         let fresh = || ReclaimedProcess { memory: None, recent: RecentPages::default() };
         let process = self.processes.entry(pid).or_insert_with(fresh);
@@ -43,12 +44,12 @@ impl PageReclaimer {
         self.touches += 1;
     }
 
-    /// A process has ended, or is another program.
+    /// Drops the state of a process that has exited or called exec.
     pub fn forget(&mut self, pid: u32) {
         self.processes.remove(&pid);
     }
 
-    /// Takes pages, when it is time.
+    /// Reclaims the pages that are due, if a batch is complete or the interval has elapsed.
     pub fn reclaim(&mut self) {
         let is_time = self.last_reclaim.is_none_or(|taken| taken.elapsed() >= RECLAIM_INTERVAL);
         let is_any_due = self.processes.values().any(|of| of.recent.due().next().is_some());
@@ -61,7 +62,8 @@ impl PageReclaimer {
             let Some(memory) = memory else { continue };
             let taken = memory.reclaim(recent.due());
             recent.retain_due(|address| memory.is_mapped(address));
-            // Those that wait on the list of a CPU cannot be taken before they leave it.
+            // Pages in a per-CPU LRU batch cannot be isolated for reclaim before the batch is
+            // drained.
             if taken.is_ok() && recent.is_any_old() {
                 drain_lru_batches();
                 let _ = memory.reclaim(recent.due());

@@ -1,4 +1,4 @@
-//! Takes pages from a process that runs, without holding any of its threads.
+//! Reclaims pages of a running process without stopping any of its threads.
 
 mod changes;
 mod recent;
@@ -17,12 +17,12 @@ use crate::follow::PageTable;
 pub use changes::PageReclaimer;
 pub use recent::MAX_OPEN_PAGES;
 
-/// The kernel takes so many ranges at a time (`UIO_MAXIOV`).
+/// Maximum number of ranges per process_madvise(2): `UIO_MAXIOV`.
 const MAX_RANGES: usize = 1024;
 
-/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
-/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
-/// of this program is.
+/// Drains the per-CPU LRU batches, so that pages just read become reclaimable. POSIX_FADV_DONTNEED
+/// of a page that cannot be invalidated makes the kernel do so on all CPUs (lru_add_drain_all); the
+/// first page of our own executable is mapped, and hence such a page.
 pub fn drain_lru_batches() {
     if let Ok(own) = File::open("/proc/self/exe") {
         let first = NonZeroU64::new(rustix::param::page_size() as u64);
@@ -30,7 +30,7 @@ pub fn drain_lru_batches() {
     }
 }
 
-/// A process from which pages can be taken, as long as it is the same program.
+/// Handle for reclaiming pages of a process, valid until its exec.
 #[derive(Debug)]
 pub struct PageOut {
     process: OwnedFd,
@@ -38,6 +38,8 @@ pub struct PageOut {
 }
 
 impl PageOut {
+    /// Opens a process by its pidfd and its `pagemap`.
+    ///
     /// # Errors
     /// The process is gone.
     pub fn open(pid: u32) -> Result<PageOut, Error> {
@@ -48,13 +50,14 @@ impl PageOut {
         Ok(PageOut { process, page_table })
     }
 
-    /// Takes the pages at `addresses` from the process and from the page cache, as far as nothing
-    /// else has them mapped and they are not changed (process_madvise(2) with MADV_PAGEOUT). The
-    /// next touch of one that was taken is a major fault. Nothing that the program has written is
-    /// lost. A page that no mapping has any more, or that is locked, is passed over.
+    /// Unmaps the pages at `addresses` from the process and evicts them from the page cache
+    /// (process_madvise(2) with MADV_PAGEOUT), unless another process maps them or they are dirty.
+    /// The next touch of an evicted page is a major fault; nothing the program wrote is lost.
+    /// Unmapped and locked pages are skipped.
     ///
     /// # Errors
-    /// Before Linux 5.10; not CAP_SYS_NICE and the right to trace the process.
+    /// The kernel predates Linux 5.10, or the caller lacks CAP_SYS_NICE or ptrace access to the
+    /// process.
     pub fn reclaim(&self, addresses: impl Iterator<Item = u64>) -> Result<(), Error> {
         let page_bytes = rustix::param::page_size();
         let range = |address| libc::iovec {
@@ -64,7 +67,8 @@ impl PageOut {
         let ranges: Vec<libc::iovec> = addresses.map(range).collect();
         for mut ranges in ranges.chunks(MAX_RANGES) {
             while !ranges.is_empty() {
-                // It stops at the first that cannot be taken, and says how far it has come.
+                // The call stops at the first range that fails, and returns the bytes advised
+                // before it.
                 let done = match self.advise(ranges) {
                     Ok(bytes) => bytes / page_bytes + 1,
                     Err(cause) => match cause.raw_os_error() {
@@ -82,16 +86,16 @@ impl PageOut {
         Ok(())
     }
 
-    /// Whether the page at `address` has an entry in the page table of the process.
+    /// Whether the page at `address` is present in the page table of the process.
     pub fn is_mapped(&self, address: u64) -> bool {
         let (start, mut has) = (page_start(address), false);
         self.page_table.scan(start, start + rustix::param::page_size() as u64, |_| has = true);
         has
     }
 
-    /// Returns how many bytes were advised.
+    /// Advises MADV_PAGEOUT on `ranges`, and returns the number of bytes advised.
     fn advise(&self, ranges: &[libc::iovec]) -> io::Result<usize> {
-        // SAFETY: the kernel reads `ranges`; the addresses in them are the other process's.
+        // SAFETY: the kernel reads `ranges`; the addresses in them belong to the other process.
         let advised = unsafe {
             libc::syscall(
                 libc::SYS_process_madvise,
@@ -106,7 +110,7 @@ impl PageOut {
     }
 }
 
-/// Where the page begins that has an address.
+/// Rounds an address down to a page boundary.
 fn page_start(address: u64) -> u64 {
     let page_bytes = rustix::param::page_size() as u64;
     address / page_bytes * page_bytes

@@ -1,23 +1,23 @@
-//! The pages that a process has touched last, and when each of them may go.
+//! Recently touched pages of a process, and when each is due for reclaim.
 
 use std::collections::VecDeque;
 
-/// A page that is touched again before its process has touched so many others may not be told
-/// again.
+/// A second touch of a page is certain to fault only after its process has touched this many other
+/// pages in between.
 pub const MAX_OPEN_PAGES: u64 = 128;
 
-/// A page stays until its thread has touched so many others: an instruction can need several at
-/// once, and would never end if one was taken while another one is read. They also show that the
-/// page was there, as it is told of when its fault begins.
+/// Touches of other pages by the same thread before a page is due. One instruction can need several
+/// pages at a time, and would fault forever if one were reclaimed while another is read. Later
+/// faults of the thread also prove that the page arrived, as a fault is reported when it begins.
 const MIN_THREAD_TOUCHES: u32 = 16;
 
-/// It goes too when other threads have touched so many.
+/// Touches by any thread of the process after which a page is due as well.
 const MAX_PROCESS_TOUCHES: u64 = MAX_OPEN_PAGES / 2;
 
-/// A page that was tried so often stays: another mapping has it, say.
+/// Reclaim attempts after which a page is given up, for instance because another process maps it.
 const MAX_TRIES: u32 = 50;
 
-/// Pages in the order in which they were touched.
+/// Recently touched pages in order of their last touch.
 #[derive(Debug, Default)]
 pub struct RecentPages {
     pages: VecDeque<RecentPage>,
@@ -28,18 +28,18 @@ pub struct RecentPages {
 struct RecentPage {
     address: u64,
     tid: u32,
-    /// How many pages the process had touched before.
+    /// Value of `RecentPages::touched` before this touch.
     number: u64,
-    /// How many the thread has touched since.
+    /// Touches of other pages by this thread since.
     thread_touches: u32,
     tries: u32,
     is_late: bool,
 }
 
 impl RecentPages {
-    /// A thread has touched the page at `address`.
+    /// Records a touch of the page at `address`.
     pub fn touch(&mut self, tid: u32, address: u64) {
-        // It is the same touch again: the page went before the thread could use it.
+        // A repeated fault on the page: it was reclaimed before the thread could use it.
         self.pages.retain(|of| of.address != address);
         self.pages.iter_mut().filter(|of| of.tid == tid).for_each(|of| of.thread_touches += 1);
         let (number, since, tries, is_late) = (self.touched, 0, 0, false);
@@ -54,12 +54,12 @@ impl RecentPages {
         self.touched += 1;
     }
 
-    /// The pages that may go.
+    /// Addresses of the pages due for reclaim.
     pub fn due(&self) -> impl Iterator<Item = u64> {
         self.pages.iter().filter(|of| of.is_due(self.touched)).map(|of| of.address)
     }
 
-    /// How many are there for too long, before they are taken: those that were not counted yet.
+    /// Counts pages still present after [`MAX_OPEN_PAGES`] touches of others; each is counted once.
     pub fn count_late(&mut self) -> u64 {
         let touched = self.touched;
         let late = self
@@ -69,19 +69,20 @@ impl RecentPages {
         late.map(|of| of.is_late = true).count() as u64
     }
 
-    /// Forgets those that may go and have gone.
+    /// Drops the due pages that are no longer present, and counts an attempt for the others.
     pub fn retain_due(&mut self, is_there: impl Fn(u64) -> bool) {
         let touched = self.touched;
         self.pages.retain(|of| !of.is_due(touched) || is_there(of.address));
         self.pages.iter_mut().filter(|of| of.is_due(touched)).for_each(|of| of.tries += 1);
     }
 
-    /// Whether one has been there so long that it should have gone.
+    /// Whether the oldest page is overdue.
     pub fn is_any_old(&self) -> bool {
         self.pages.front().is_some_and(|of| of.touches_since(self.touched) > MAX_PROCESS_TOUCHES)
     }
 
-    /// Forgets those that do not go. Returns how many were not counted yet.
+    /// Drops pages that resisted [`MAX_TRIES`] attempts. Returns how many of them
+    /// [`RecentPages::count_late`] had not counted.
     pub fn remove_tried(&mut self) -> u64 {
         let left = self.pages.iter().filter(|of| of.tries >= MAX_TRIES && !of.is_late).count();
         self.pages.retain(|of| of.tries < MAX_TRIES);
@@ -90,7 +91,7 @@ impl RecentPages {
 }
 
 impl RecentPage {
-    /// How many other pages were touched since.
+    /// Touches in the process since the last touch of this page.
     fn touches_since(&self, touched: u64) -> u64 {
         touched - self.number - 1
     }
@@ -115,12 +116,12 @@ mod tests {
         let mut recent = RecentPages::default();
         (0..of_thread).for_each(|page| recent.touch(1, page));
         assert!(due(&recent).is_empty());
-        // An instruction that needs the last pages, of which one is taken again and again.
+        // An instruction that needs the last eight pages, one of which is always reclaimed.
         (0..100).for_each(|turn| recent.touch(1, of_thread - 1 - turn % 8));
         assert_eq!(due(&recent), (0..of_thread - 8).collect::<Vec<_>>());
         recent.retain_due(|page| page == 1);
         assert_eq!(due(&recent), [1]);
-        // Other threads say nothing of it, until they have touched many.
+        // Touches by other threads count only in large numbers.
         let last = of_thread - 1;
         (1000..1000 + MAX_PROCESS_TOUCHES - 7).for_each(|page| recent.touch(2, page));
         assert!(!due(&recent).contains(&(last - 7)));
@@ -136,7 +137,7 @@ mod tests {
         (1000..1010).for_each(|page| recent.touch(1, page));
         assert_eq!((recent.count_late(), recent.count_late()), (10, 0));
         (0..MAX_TRIES).for_each(|_| recent.retain_due(|page| page < 20));
-        // Ten were counted before.
+        // Ten of them were counted as late before.
         assert_eq!((recent.remove_tried(), recent.is_any_old()), (10, false));
     }
 }

@@ -1,4 +1,4 @@
-//! The attributes of a perf event, and its descriptor.
+//! Attributes and descriptors of perf events.
 
 use std::collections::HashSet;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::{Error, process};
 
-/// A bit of the flags of an event, by its place in `struct perf_event_attr`.
+/// Bit number in the flags word of `struct perf_event_attr`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Flag {
     Disabled = 0,
@@ -24,15 +24,15 @@ pub(crate) enum Flag {
     UseClock = 25,
 }
 
-/// A part of a sample, in the order in which they are written.
+/// `PERF_SAMPLE_TID` and `PERF_SAMPLE_TIME`.
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;
 
-/// What is read of an event: how often it happened, and how many records of it were lost.
+/// `PERF_FORMAT_LOST`: read(2) returns the event count and the number of lost records.
 const FORMAT_LOST: u64 = 1 << 4;
 
-/// `struct perf_event_attr` of `linux/perf_event.h`, up to `sig_data`. Every record has the
-/// thread and the time by CLOCK_MONOTONIC, and each time that the event happens is a sample.
+/// `struct perf_event_attr` of `linux/perf_event.h`, up to `sig_data`. Every record holds TID and
+/// CLOCK_MONOTONIC time (`sample_id_all`), and the sample period is 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes([u64; 16]);
 
@@ -56,29 +56,29 @@ impl Attributes {
         self
     }
 
-    /// A bit of `PERF_SAMPLE_`, of what a sample has besides.
+    /// Adds a `PERF_SAMPLE_*` bit to the contents of samples.
     pub(crate) fn with_sample(mut self, part: u64) -> Attributes {
         self.0[3] |= part;
         self
     }
 
-    /// Wakes who waits for the ring of this event when so many bytes were written.
+    /// Sets the wakeup watermark of this event's ring, in bytes.
     pub(crate) fn with_wakeup_bytes(mut self, bytes: u32) -> Attributes {
         self.0[6] = bytes.into();
         self.with_flags(&[Flag::Watermark])
     }
 
-    /// Of a kernel before 6.0, which does not count what is lost.
+    /// Attributes for kernels before 6.0, which lack `PERF_FORMAT_LOST`.
     fn without_lost_count(mut self) -> Attributes {
         self.0[4] = 0;
         self
     }
 }
 
-/// The descriptor is closed by exec.
+/// `PERF_FLAG_FD_CLOEXEC`
 const CLOEXEC: u64 = 1 << 3;
 
-/// Opens an event of a thread, of the calling one where that is 0, on one CPU.
+/// Opens an event of thread `tid` (0 for the calling thread) on one CPU.
 pub(crate) fn open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
     match perf_event_open(attributes, tid, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -88,7 +88,7 @@ pub(crate) fn open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<Ow
     }
 }
 
-/// The same, where the event writes into the ring of `target`.
+/// [`open`], with the records of the event redirected to the ring of `target`.
 pub(crate) fn open_into(
     target: &OwnedFd,
     attributes: &Attributes,
@@ -102,7 +102,7 @@ pub(crate) fn open_into(
 
 fn perf_event_open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
     let no_group = -1;
-    // SAFETY: the kernel reads as many bytes as the attributes say that they have.
+    // SAFETY: the kernel reads as many bytes as the size field in the attributes says.
     let opened = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -120,19 +120,19 @@ fn perf_event_open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<Ow
     Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
 }
 
-/// The request that has an event write into the ring of another.
+/// `PERF_EVENT_IOC_SET_OUTPUT`
 const SET_OUTPUT: u64 = 0x2405;
 
 fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-    // SAFETY: both are descriptors of ours, and the request reads no memory.
+    // SAFETY: both are open descriptors, and the request reads no memory.
     match unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT as _, to.as_raw_fd()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// How many records of an event, and of those that were inherited from it, found no room; 0 where
-/// the kernel does not count them.
+/// Number of records lost by an event and those inherited from it, for lack of space in the ring; 0
+/// if the kernel does not count them.
 pub(crate) fn lost_records(event: &OwnedFd) -> u64 {
     let mut counts = [0; 16];
     match rustix::io::read(event, &mut counts) {
@@ -143,19 +143,20 @@ pub(crate) fn lost_records(event: &OwnedFd) -> u64 {
 
 const ENABLE: u64 = 0x2400;
 
-/// Switches an event on. It makes a system call only.
+/// Enables an event. Async-signal-safe: consists of a single system call.
 pub(crate) fn enable(event: RawFd) {
     // SAFETY: the request reads no memory.
     unsafe { libc::ioctl(event, ENABLE as _, 0) };
 }
 
-/// A thread makes others while its events are opened: this often new ones are looked for.
+/// Maximum number of times that the thread list is read: threads may be created while events are
+/// opened for others.
 const MAX_ROUNDS: u32 = 16;
 
-/// Opens the events of each thread of a process by `follow`, and of those that it makes meanwhile.
+/// Calls `follow` for each thread of a process, including those created meanwhile.
 ///
 /// # Errors
-/// The process is gone; what `follow` gives for a thread that has not ended, as `refused` has it.
+/// The process is gone, or `follow` failed for a live thread; `refused` converts that error.
 pub(crate) fn each_thread(
     pid: u32,
     mut follow: impl FnMut(u32) -> io::Result<()>,
@@ -170,7 +171,7 @@ pub(crate) fn each_thread(
         }
         for tid in new {
             match follow(tid) {
-                // The thread has ended.
+                // The thread has exited.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 followed => followed.map_err(&refused)?,
             }
@@ -179,14 +180,14 @@ pub(crate) fn each_thread(
     Ok(())
 }
 
-/// The numbers of the CPUs that are on.
+/// IDs of the online CPUs.
 pub(crate) fn online_cpus() -> Vec<u32> {
     let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(&listed);
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// The numbers of a list such as `0-3,7`.
+/// Parses a CPU list such as `0-3,7`.
 fn cpu_list(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

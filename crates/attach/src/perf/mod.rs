@@ -1,4 +1,4 @@
-//! Perf events: how they are opened, and what the kernel writes about them.
+//! Perf events: opening them, and reading the records in their rings.
 
 mod event;
 mod record;

@@ -1,17 +1,17 @@
-//! Records of perf events, as `linux/perf_event.h` describes them.
+//! Records of perf events: see `enum perf_event_type` of `linux/perf_event.h`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::{Event, EventKind, FileId, MappedFile, MappedRange};
 
-/// Bytes of the head of a record: its kind in 4, flags in 2, its length in 2.
+/// Size of `struct perf_event_header`: type in 4 bytes, misc in 2, size in 2.
 const HEAD_BYTES: usize = 8;
 
-/// The flag of a new name that exec gave.
+/// `PERF_RECORD_MISC_COMM_EXEC`: the name changed by exec.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// What a record is about.
+/// Record types (`PERF_RECORD_*`) that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     Lost,
@@ -25,7 +25,7 @@ pub(crate) enum RecordKind {
     Other,
 }
 
-/// A record, which ends with the thread and the time; a sample begins with them.
+/// A record. Samples begin with TID and time, all others end with them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerfRecord<'a> {
     pub(crate) kind: RecordKind,
@@ -33,7 +33,7 @@ pub(crate) struct PerfRecord<'a> {
     body: &'a [u8],
 }
 
-/// The record at the beginning of `bytes`, and how many bytes it has.
+/// Parses the record at the start of `bytes`, and returns its size in bytes, too.
 #[inline]
 pub(crate) fn record_at(bytes: &[u8]) -> Option<(PerfRecord<'_>, usize)> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
@@ -51,15 +51,15 @@ pub(crate) fn record_at(bytes: &[u8]) -> Option<(PerfRecord<'_>, usize)> {
     };
     let length = usize::from(u16::from_ne_bytes([length_a, length_b]));
     let body = bytes.get(HEAD_BYTES..length)?;
-    // Each has the thread and the time.
+    // Every record holds at least TID and time.
     let record = PerfRecord { kind, flags: u16::from_ne_bytes([flags_a, flags_b]), body };
     (body.len() >= ORIGIN_BYTES).then_some((record, length))
 }
 
-/// Bytes of the thread and the time.
+/// Size of PID, TID and time.
 const ORIGIN_BYTES: usize = 16;
 
-/// The number of the process and that of the thread, and the time.
+/// PID, TID and time of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordOrigin {
     pub(crate) pid: u32,
@@ -79,32 +79,32 @@ impl<'a> PerfRecord<'a> {
         RecordOrigin { pid: word(0), tid: word(4), at_ns }
     }
 
-    /// What a sample has after the thread and the time.
+    /// Contents of a sample after TID and time.
     #[inline]
     pub(crate) fn sampled(&self) -> &'a [u8] {
         &self.body[ORIGIN_BYTES..]
     }
 
-    /// The address that a sample has.
+    /// Address of a sample with `PERF_SAMPLE_ADDR`.
     #[inline]
     pub(crate) fn address(&self) -> Option<u64> {
         u64_at(self.sampled(), 0)
     }
 
-    /// What a tracepoint has written, where that is what a sample has.
+    /// Raw tracepoint data of a sample with `PERF_SAMPLE_RAW`.
     pub(crate) fn raw(&self) -> Option<&'a [u8]> {
         let length = u32_at(self.sampled(), 0)?;
         self.sampled().get(4..)?.get(..length as usize)
     }
 
-    /// What it says; nothing where it is a sample, or says nothing.
+    /// Converts the record to an event; `None` for samples and irrelevant records.
     pub(crate) fn event(&self) -> Option<Event> {
         let RecordOrigin { pid, tid, at_ns } = self.origin();
         let event = |what| Some(Event { at_ns, pid, tid, kind: what });
         match self.kind {
             RecordKind::Mmap2 => event(EventKind::Map(self.mapped_range()?)),
             RecordKind::Comm if self.flags & MISC_COMM_EXEC != 0 => event(EventKind::Exec),
-            // The thread at the end is the one that calls, which makes another.
+            // The trailing TID is the parent's; the body has the child's.
             RecordKind::Fork | RecordKind::Exit => {
                 let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
                 let what = if self.kind == RecordKind::Fork {
@@ -116,7 +116,7 @@ impl<'a> PerfRecord<'a> {
             }
             RecordKind::Lost => event(EventKind::Lost { records: u64_at(self.body, 8)? }),
             RecordKind::LostSamples => event(EventKind::Lost { records: u64_at(self.body, 0)? }),
-            // The kernel does not count what it leaves out.
+            // The number of throttled samples is unknown.
             RecordKind::Throttle => event(EventKind::Lost { records: 1 }),
             RecordKind::Comm | RecordKind::Sample | RecordKind::Other => None,
         }
@@ -128,7 +128,7 @@ impl<'a> PerfRecord<'a> {
         let id = FileId { major: word(32)?, minor: word(36)?, inode: long(40)? };
         let (protection, flags) = (word(56)?, word(60)?);
         let path = self.body.get(64..)?.split(|byte| *byte == 0).next()?;
-        // What is no file's has a name too, such as //anon or [stack].
+        // Anonymous mappings have names as well, such as //anon or [stack].
         let is_file = id.inode != 0 && path.first() == Some(&b'/') && !path.starts_with(b"//");
         let file = is_file.then(|| MappedFile { id, path: OsStr::from_bytes(path).into() });
         let is_shared = flags & libc::MAP_SHARED.cast_unsigned() != 0;

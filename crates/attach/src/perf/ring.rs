@@ -1,4 +1,4 @@
-//! The ring of a perf event, into which the kernel writes records.
+//! Ring buffer of a perf event.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,32 +9,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-/// Where `struct perf_event_mmap_page` says how far was written and read, in bytes.
+/// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-/// A ring that is mapped: a page that says how far it was written and read, and the records.
+/// A mapped ring buffer: the control page, followed by the data pages.
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: the memory is this ring's alone, and only who has it exclusively reads there.
+// SAFETY: the mapping belongs to this ring alone, and reading data requires `&mut self`.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring of `event` with room for `bytes`, a power of two of whole pages.
+    /// Maps the ring of `event` with `bytes` of data, a power of two and a multiple of the page
+    /// size.
     pub(crate) fn map(event: impl AsFd, bytes: usize) -> io::Result<Ring> {
         let all = page_size() + bytes;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: the kernel chooses an address where nothing is.
+        // SAFETY: the kernel chooses an unused address.
         let memory = unsafe { mmap(null_mut(), all, protection, flags, event, 0) }?;
         Ok(Ring { memory: memory.cast(), bytes })
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the first page holds the word, which the kernel and this process share.
+        // SAFETY: the word lies in the control page, which is shared with the kernel.
         unsafe { &*self.memory.add(offset).cast::<AtomicU64>() }
     }
 
@@ -43,8 +44,8 @@ impl Ring {
         head.load(Ordering::Relaxed) == tail.load(Ordering::Relaxed)
     }
 
-    /// Adds all records that are there to `records`, and makes room for others. Returns whether
-    /// the ring was so full that the kernel may have lost some.
+    /// Appends all available records to `records`, and frees their space. Returns whether the ring
+    /// was so full that the kernel may have dropped records.
     pub(crate) fn drain(&mut self, records: &mut Vec<u8>) -> bool {
         let tail = self.word(TAIL).load(Ordering::Relaxed);
         let head = self.word(HEAD).load(Ordering::Acquire);
@@ -55,8 +56,8 @@ impl Ring {
         let begin = tail as usize & (self.bytes - 1);
         let at_end = filled.min(self.bytes - begin);
         let mut add = |begin: usize, length: usize| {
-            // SAFETY: the ring is after the first page, has room for `bytes`, and the kernel does
-            // not write these anew before the tail moves.
+            // SAFETY: the `bytes` of data follow the control page, and the kernel does not
+            // overwrite unread records before `data_tail` advances.
             let written =
                 unsafe { slice::from_raw_parts(self.memory.add(page_size() + begin), length) };
             records.extend_from_slice(written);
@@ -68,12 +69,12 @@ impl Ring {
     }
 }
 
-/// No record has more bytes: those of mappings hold a path.
+/// Upper bound on the size of a record: PERF_RECORD_MMAP2 holds a path.
 const MAX_RECORD_BYTES: usize = 4096 + 256;
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: it was mapped so, and nobody has a part of it.
+        // SAFETY: mapped with this size; no reference into it exists.
         let _ = unsafe { munmap(self.memory.cast(), page_size() + self.bytes) };
     }
 }

@@ -1,6 +1,6 @@
-//! The rings of all CPUs, and the records in them in order of time.
+//! Ring buffers of all CPUs, with their records merged in order of time.
 //!
-//! A CPU has several, so that many records of one kind do not crowd out what matters more.
+//! A CPU has several rings, so that frequent records do not displace more important ones.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,61 +12,60 @@ use super::event::{Attributes, Flag, online_cpus, open};
 use super::record::{PerfRecord, RecordKind, record_at};
 use super::ring::Ring;
 
-/// An event that never happens, by its number in `linux/perf_event.h`.
+/// `PERF_COUNT_SW_DUMMY`: an event that never occurs.
 pub(crate) const COUNT_SW_DUMMY: u64 = 9;
 
-/// The calling thread, where a thread is asked for.
+/// As a TID, the calling thread.
 pub(crate) const OWN_THREAD: u32 = 0;
 
-/// What the rings are for.
+/// Configuration of [`Rings`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingConfig {
-    /// The rings of each CPU.
+    /// Rings to create per CPU.
     pub(crate) rings: &'static [RingSpec],
-    /// Whether a fault that two events tell of is told once.
+    /// Whether to drop the second record of a fault reported by two events.
     pub(crate) dedups_faults: bool,
 }
 
-/// A ring of each CPU.
+/// Configuration of one ring per CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingSpec {
-    /// Its room for root, in bytes, as long as all rings of all CPUs have no more than
+    /// Data size for root, in bytes; scaled down if all rings of all CPUs exceed
     /// [`MAX_TOTAL_BYTES`].
     pub(crate) root_bytes: usize,
-    /// Its room for others, in bytes. The kernel lets an ordinary user lock 516 KiB for each CPU
-    /// (`kernel.perf_event_mlock_kb`), of which a page a ring is for something else.
+    /// Data size for other users, in bytes. The kernel lets unprivileged users lock 516 KiB per CPU
+    /// (`kernel.perf_event_mlock_kb`), which includes one control page per ring.
     pub(crate) user_bytes: usize,
-    /// Whoever waits is woken when so many bytes were written. To wake costs the thread that
-    /// writes as much as some faults.
+    /// Wakeup watermark in bytes. A wakeup costs the writing thread as much as several faults.
     pub(crate) wakeup_bytes: u32,
 }
 
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
-/// Faults of a thread at one address within so short a time are one that two events told: a thread
-/// can have an event of its own and one that it inherited.
+/// Two faults of one thread at one address within this time are the same fault, reported by two
+/// events: a thread can have its own event and an inherited one.
 const DUPLICATE_FAULT_NS: u64 = 5_000;
 
 #[derive(Debug)]
 struct CpuRing {
-    /// It never happens, so that the ring stays while other events come and go.
+    /// Dummy event that owns the ring, so that it outlives the events redirected to it.
     event: OwnedFd,
     ring: Ring,
-    /// Which of the CPU's rings it is.
+    /// Index among the rings of the CPU.
     number: u8,
     dedups_faults: bool,
-    /// The fault that was read last: its thread, address and time.
+    /// TID, address and time of the last fault.
     last: (u32, u64, u64),
 }
 
-/// The rings of a CPU that is on.
+/// Rings of an online CPU.
 #[derive(Debug)]
 struct Cpu {
     number: u32,
     rings: Vec<CpuRing>,
 }
 
-/// Where a record is that was read, which is told when its time has come.
+/// Position and time of a buffered record.
 #[derive(Clone, Copy, Debug)]
 struct RecordPosition {
     at_ns: u64,
@@ -78,15 +77,15 @@ struct RecordPosition {
 pub(crate) struct Rings {
     cpus: Vec<Cpu>,
     epoll: OwnedFd,
-    /// Records that were read and not told yet, and the order in which they will be.
+    /// Records drained from the rings and not delivered yet.
     records: Vec<u8>,
     positions: Vec<RecordPosition>,
-    /// A ring was full, and the kernel may have lost records that it has not told of.
+    /// A ring was full: the kernel may have dropped records without a PERF_RECORD_LOST so far.
     may_have_lost: bool,
 }
 
 impl Rings {
-    /// Maps them, as large as the kernel permits.
+    /// Creates the rings, as large as the kernel permits.
     pub(crate) fn open(purpose: RingConfig) -> io::Result<Rings> {
         let cpus = online_cpus();
         let is_root = rustix::process::geteuid().is_root();
@@ -99,7 +98,8 @@ impl Rings {
         loop {
             let has_room = |plan: &RingSpec| room(plan) / part > rustix::param::page_size();
             match Rings::open_with_sizes(&cpus, purpose, |plan| room(plan) / part) {
-                // What may be locked for this user is used up, by others or by many CPUs.
+                // The locked-memory limit is exhausted, by other rings of the user or by the number
+                // of CPUs.
                 Err(error) if is_over_limit(&error) && purpose.rings.iter().all(has_room) => {
                     part *= 2;
                 }
@@ -118,7 +118,7 @@ impl Rings {
         for number in cpus {
             match Cpu::open(*number, purpose, &room) {
                 Ok(cpu) => opened.push(cpu),
-                // It was switched off meanwhile.
+                // The CPU was taken offline meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) => return Err(error),
             }
@@ -136,7 +136,7 @@ impl Rings {
         })
     }
 
-    /// The numbers of the CPUs, each with the events that have its rings.
+    /// IDs of the CPUs, each with the events whose rings to redirect to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = (u32, Vec<&OwnedFd>)> {
         self.cpus.iter().map(|cpu| (cpu.number, cpu.rings.iter().map(|r| &r.event).collect()))
     }
@@ -146,20 +146,20 @@ impl Rings {
         !self.positions.is_empty() || rings.any(|ring| !ring.ring.is_empty())
     }
 
-    /// Whether records may have been lost of which no record tells: the kernel tells of them before
+    /// Whether records may have been lost without notice: the kernel writes PERF_RECORD_LOST before
     /// the next record in the same ring, which may never come.
     pub(crate) fn may_have_lost(&self) -> bool {
         self.may_have_lost
     }
 
-    /// What was lost is known from elsewhere.
+    /// Acknowledges [`Rings::may_have_lost`] once the loss is known from read(2).
     pub(crate) fn clear_may_have_lost(&mut self) {
         self.may_have_lost = false;
     }
 
-    /// Waits until a ring may have something that matters, or for `timeout`. Returns whether it
-    /// makes sense to wait again: not where the thread that opened the events has ended, of which
-    /// the kernel tells for ever.
+    /// Waits up to `timeout` for a ring to reach its watermark. Returns false if waiting again is
+    /// pointless, because the thread that the events were opened for has exited and epoll reports
+    /// EPOLLHUP from then on.
     pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let mut ready = Vec::with_capacity(1);
         let timeout = Timespec {
@@ -182,13 +182,14 @@ impl Rings {
         self.epoll.as_fd()
     }
 
-    /// Reads all that is there, and tells `take` what is not later than `until_ns`, and which
-    /// ring of its CPU it was in. Of what is later, something earlier may not be in its ring yet.
+    /// Drains all rings, and passes records up to `until_ns` to `take` in order of time, each with
+    /// the index of its ring. Newer records are kept, since an older one may not have reached its
+    /// ring yet.
     pub(crate) fn read(&mut self, until_ns: u64, mut take: impl FnMut(PerfRecord<'_>, u8)) {
         for ring in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.rings) {
             self.may_have_lost |= ring.read(&mut self.records, &mut self.positions);
         }
-        // Each ring is in order already, for which this sort is made.
+        // Each ring is nearly sorted, which the stable sort exploits.
         self.positions.sort_by_key(|place| place.at_ns);
         let count = self.positions.partition_point(|place| place.at_ns <= until_ns);
         for place in &self.positions[..count] {
@@ -199,7 +200,7 @@ impl Rings {
         self.discard_before(count);
     }
 
-    /// Forgets the places before `count`, and all records but those of the others.
+    /// Drops the first `count` positions, and compacts the records of the rest.
     fn discard_before(&mut self, count: usize) {
         self.positions.drain(..count);
         let mut kept = Vec::new();
@@ -239,7 +240,7 @@ impl Cpu {
 }
 
 impl CpuRing {
-    /// Returns whether it was full.
+    /// Drains the ring. Returns whether it was full.
     fn read(&mut self, records: &mut Vec<u8>, places: &mut Vec<RecordPosition>) -> bool {
         let mut begin = records.len();
         let was_full = self.ring.drain(records);
@@ -254,7 +255,7 @@ impl CpuRing {
         was_full
     }
 
-    /// Whether a fault is the last that was read, told by another event.
+    /// Whether a fault repeats the previous one, reported by another event.
     fn is_duplicate(&mut self, sample: &PerfRecord<'_>) -> bool {
         let origin = sample.origin();
         let (tid, address, at_ns) = self.last;

@@ -1,8 +1,8 @@
-//! TraceEventKind a program and all that it starts does with files, as the kernel tells root:
-//! faults, reads, advice, mappings, processes.
+//! Follows the file activity of processes by tracepoints, which require root: faults, reads,
+//! advice, mappings, and the life of processes.
 //!
-//! Perf events write into the rings: one that has no samples tells of mappings and processes, and
-//! the others are tracepoints.
+//! All events are perf events that write to common rings: a dummy event reports mappings and
+//! processes, the others are tracepoints.
 
 mod points;
 
@@ -16,7 +16,8 @@ use crate::perf::{self, Flag, OWN_THREAD, PerfRecord, RecordKind, RingConfig, Ri
 use crate::{Error, FileId, MappedRange, event, process};
 use points::TracepointTable;
 
-/// One ring has the faults, and one all else, of which each wakes who waits.
+/// The first ring takes everything but faults, and wakes the reader on each record; the second
+/// takes the faults.
 const RING_CONFIG: RingConfig = RingConfig {
     rings: &[
         RingSpec { root_bytes: 8 << 20, user_bytes: 128 << 10, wakeup_bytes: 1 },
@@ -25,104 +26,106 @@ const RING_CONFIG: RingConfig = RingConfig {
     dedups_faults: false,
 };
 
-/// A record is in its ring by so long after its time.
+/// Upper bound on the delay between a record's timestamp and its arrival in the ring buffer.
 const MAX_RECORD_DELAY_NS: u64 = 1_000_000;
 
-/// Something that a thread did, as tracepoints tell it.
+/// One event of one thread, as reported by tracepoints.
 pub type TraceEvent = event::Event<TraceEventKind>;
 
-/// TraceEventKind a thread can do. A length or address is in bytes.
+/// Kinds of events. Addresses, offsets and lengths are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEventKind {
-    /// It faulted, or the kernel did for it.
+    /// Page fault of the thread, in user mode or in the kernel on its behalf.
     Fault {
         address: u64,
         is_write: bool,
     },
-    /// It looked for pages of a file to read them. A read that takes several steps is told at each,
-    /// with the same last page, which may be beyond the end of the file.
+    /// Page cache lookup of a read (`filemap_get_pages`), by page index. A read in several steps
+    /// reports each with the same `last`, which may be past the end of the file.
     Read {
         file: FileId,
         first: u64,
         last: u64,
     },
-    /// Something is mapped in place of what was there, or has another protection.
+    /// A range was mapped, replacing any previous mapping there, or its protection changed.
     Map(MappedRange),
-    /// It is about to call mmap(2) with these `MAP_` bits.
+    /// Entry of mmap(2), with its `MAP_*` flags.
     MmapCall {
         flags: u64,
     },
-    /// It is about to unmap something.
+    /// Entry of munmap(2).
     MunmapCall {
         address: u64,
         length_bytes: u64,
     },
-    /// It is about to move something, or to give it another length.
+    /// Entry of mremap(2).
     MremapCall {
         address: u64,
         length_bytes: u64,
         new_length_bytes: u64,
     },
-    /// It has done so: where it is now, or an error number below 0 where it is where it was.
+    /// Exit of mremap(2): the new address, or a negated errno.
     MremapReturn {
         result: i64,
     },
-    /// It is about to advise something, by the number of the advice.
+    /// Entry of madvise(2), with its `MADV_*` number.
     MadviseCall {
         address: u64,
         length_bytes: u64,
         advice: u64,
     },
-    /// It has done so: 0, or an error number below 0.
+    /// Exit of madvise(2): 0, or a negated errno.
     MadviseReturn {
         result: i64,
     },
-    /// It is about to advise a part of an open file; all from the offset on where the length is 0.
+    /// Entry of posix_fadvise(2); a length of 0 means up to the end of the file.
     FadviseCall {
         fd: u64,
         offset_bytes: u64,
         length_bytes: u64,
         advice: u64,
     },
-    /// It is about to have a part of an open file read ahead.
+    /// Entry of readahead(2).
     ReadaheadCall {
         fd: u64,
         offset_bytes: u64,
         length_bytes: u64,
     },
-    /// It is about to become another program, for which the kernel reads files.
+    /// Entry of execve(2) or execveat(2), in which the kernel reads files.
     ExecCall,
-    /// It has become another program.
+    /// The exec succeeded.
     Exec,
-    /// It could not, or has long been that.
+    /// Exit of execve(2) or execveat(2), successful or not.
     ExecReturn,
-    /// It was made: a process where its number is not its parent's, else a thread.
+    /// A new process, or a new thread if `parent` is the process itself.
     Fork {
         parent: u32,
     },
     Exit,
-    /// So many records were lost.
+    /// Number of records the kernel dropped for lack of buffer space.
     Lost {
         records: u64,
     },
 }
 
-/// The events of processes, by tracepoints.
+/// Event stream of a set of processes, by tracepoints.
 #[derive(Debug)]
 pub struct Tracepoints {
     rings: Rings,
     events: Vec<OwnedFd>,
     points: TracepointTable,
-    /// TraceEventKind is told before all that is in the rings.
+    /// Events to deliver before the contents of the rings.
     initial_events: Vec<TraceEvent>,
     own_pid: u32,
 }
 
 impl Tracepoints {
-    /// Follows what is named by [`Tracepoints::add`]. `tracefs` is where that is mounted.
+    /// Follows the processes passed to [`Tracepoints::add`]. `tracefs` is the mount point of
+    /// tracefs.
     ///
     /// # Errors
-    /// Not root; a kernel without the tracepoints of faults; too few open files.
+    /// The caller is not root, the kernel lacks the page fault tracepoints, or the limit of open
+    /// files is too low.
     pub fn for_processes(tracefs: &Path) -> Result<Tracepoints, Error> {
         let points = TracepointTable::open(tracefs)?;
         let rings = Rings::open(RING_CONFIG).map_err(perf_error)?;
@@ -130,21 +133,21 @@ impl Tracepoints {
         Ok(Tracepoints { rings, events: Vec::new(), points, initial_events: Vec::new(), own_pid })
     }
 
-    /// Follows the children of the calling thread, from where each calls [`switch_on`].
+    /// Follows children of the calling thread, each from its call of [`enable_events`] on.
     ///
     /// # Errors
-    /// Those of [`Tracepoints::of_processes`].
+    /// As [`Tracepoints::for_processes`].
     pub fn for_children(tracefs: &Path) -> Result<Tracepoints, Error> {
         let mut opened = Tracepoints::for_processes(tracefs)?;
         opened.follow(OWN_THREAD, &[Flag::Disabled]).map_err(perf_error)?;
         Ok(opened)
     }
 
-    /// Follows a process that runs, and what it starts from now on. TraceEventKind it has mapped is
-    /// told as if it was mapped now.
+    /// Adds a running process and its future descendants. Its existing mappings are reported as if
+    /// mapped now.
     ///
     /// # Errors
-    /// Those of [`Tracepoints::of_processes`]; the process is gone.
+    /// As [`Tracepoints::for_processes`], or the process is gone.
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         process::check_is_process(pid)?;
         perf::each_thread(pid, |tid| self.follow(tid, &[]), perf_error)?;
@@ -166,38 +169,39 @@ impl Tracepoints {
         Ok(())
     }
 
-    /// The tracepoints that this kernel lacks, without which less is told.
+    /// Optional tracepoints that this kernel lacks.
     pub fn missing_tracepoints(&self) -> &[&'static str] {
         self.points.missing()
     }
 
-    /// The events, for [`switch_on`].
+    /// Descriptors of the events, for [`enable_events`].
     pub fn descriptors(&self) -> Vec<RawFd> {
         self.events.iter().map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// TraceEventKind becomes readable when a ring begins to fill.
+    /// Descriptor to poll(2); readable once a ring reaches its watermark.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd()
     }
 
-    /// Waits until a ring begins to fill, or for `timeout`.
+    /// Waits up to `timeout` until a ring reaches its watermark.
     ///
     /// # Errors
-    /// None but those of the machine.
+    /// Polling fails.
     pub fn wait(&self, timeout: Duration) -> Result<(), Error> {
         self.rings.wait(timeout).map(drop).map_err(perf_error)
     }
 
-    /// Hands all that was told since to `take`, in order of time. TraceEventKind is less than a
-    /// millisecond old is told the next time, or now where it `is_over`.
+    /// Passes the new events to `take`, in order of time. Events younger than 1 ms are held back,
+    /// since older records may still be on their way, unless `is_over`.
     pub fn read_events(&mut self, is_over: bool, take: &mut dyn FnMut(TraceEvent)) {
         self.initial_events.drain(..).for_each(&mut *take);
         let until_ns =
             if is_over { u64::MAX } else { now_ns().saturating_sub(MAX_RECORD_DELAY_NS) };
         let (points, own_pid) = (&self.points, self.own_pid);
         self.rings.read(until_ns, |record, _| {
-            // The events of this process are on too once a child has switched them on.
+            // A child enables the events it shares with this process, whose own records are
+            // dropped.
             let is_told = |event: &TraceEvent| {
                 event.pid != own_pid || matches!(event.kind, TraceEventKind::Lost { .. })
             };
@@ -206,8 +210,8 @@ impl Tracepoints {
     }
 }
 
-/// Switches the events of [`Tracepoints::descriptors`] on, in a child that was forked and has not
-/// called exec yet. It makes system calls only.
+/// Enables the events of [`Tracepoints::descriptors`]; to be called in a forked child before exec.
+/// Async-signal-safe: consists of system calls only.
 pub fn enable_events(events: &[RawFd]) {
     events.iter().for_each(|event| perf::enable(*event));
 }

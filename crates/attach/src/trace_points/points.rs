@@ -1,4 +1,4 @@
-//! The events: which tracepoints, what is read of them, and what that says.
+//! Table of the tracepoints in use, their fields, and the events they decode to.
 
 use std::fs;
 use std::io;
@@ -8,24 +8,24 @@ use super::TraceEventKind;
 use crate::perf::{Attributes, COUNT_SW_DUMMY, Flag};
 use crate::{Error, FileId};
 
-/// A sample has what the tracepoint has written, after the thread and the time.
+/// `PERF_SAMPLE_RAW`: samples hold the raw tracepoint data, after TID and time.
 const SAMPLE_RAW: u64 = 1 << 10;
 
-/// Mappings, of code and others, with their files; programs; processes and threads.
+/// Side-band records: mappings of code and data with their files, execs, forks and exits.
 const METADATA_FLAGS: [Flag; 6] =
     [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
 
-/// The most fields of a tracepoint that are read.
+/// Maximum number of fields decoded per tracepoint.
 const MAX_FIELDS: usize = 4;
 
 type FieldValues = [u64; MAX_FIELDS];
 
-/// A tracepoint: its name, the fields that are read, what it says with their values, and whether
-/// nothing can be told without it.
+/// A tracepoint: name, fields to decode, conversion of their values to an event, and whether it is
+/// a fault tracepoint, which is mandatory.
 type TracepointSpec =
     (&'static str, &'static [&'static str], fn(&FieldValues) -> TraceEventKind, bool);
 
-/// The bit of an error code of x86 that says that a fault was a write.
+/// Bit of the x86 page fault error code: the access was a write.
 const X86_PF_WRITE: u64 = 1 << 1;
 
 fn decode_fault(values: &FieldValues) -> TraceEventKind {
@@ -99,19 +99,19 @@ const TRACEPOINTS: [TracepointSpec; 15] = [
     ("syscalls/sys_exit_execveat", &[], |_| TraceEventKind::ExecReturn, false),
 ];
 
-/// A file by its device as the kernel keeps that: 20 bits of it are the minor number.
+/// Decodes a kernel `dev_t`, whose lower 20 bits (MINORBITS) are the minor number.
 fn decode_file_id(device: u64, inode: u64) -> FileId {
     FileId { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32, inode }
 }
 
-/// A field of a tracepoint: where it is, and how many bytes it has.
+/// Offset and size of a tracepoint field, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     offset: usize,
     bytes: usize,
 }
 
-/// A tracepoint of this kernel.
+/// A tracepoint available in this kernel.
 #[derive(Debug)]
 struct Tracepoint {
     id: u64,
@@ -120,7 +120,7 @@ struct Tracepoint {
     is_fault: bool,
 }
 
-/// The tracepoints that this kernel has.
+/// The tracepoints available in this kernel.
 #[derive(Debug)]
 pub struct TracepointTable {
     tracepoints: Vec<Tracepoint>,
@@ -128,10 +128,10 @@ pub struct TracepointTable {
 }
 
 impl TracepointTable {
-    /// Looks for them.
+    /// Looks up the tracepoints in tracefs.
     ///
     /// # Errors
-    /// When one of those is missing without which nothing can be told.
+    /// A mandatory tracepoint is missing.
     pub fn open(tracefs: &Path) -> Result<TracepointTable, Error> {
         let mut found = TracepointTable { tracepoints: Vec::new(), missing: Vec::new() };
         for (name, fields, says, is_needed) in TRACEPOINTS {
@@ -157,13 +157,13 @@ impl TracepointTable {
         Ok(found)
     }
 
-    /// Those that are not there, without which less is told.
+    /// Optional tracepoints that this kernel lacks.
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
     }
 
-    /// The events of all of them, which children inherit, and which of them tell of faults; before
-    /// them the one that tells of mappings and processes.
+    /// Attributes of all events, inherited by children, and whether each reports faults. The first
+    /// is the dummy event that reports mappings and processes.
     pub fn attributes(&self) -> impl Iterator<Item = (Attributes, bool)> {
         let inherited = |kind, config| {
             Attributes::new(kind, config).with_flags(&[Flag::Inherit]).with_wakeup_bytes(1)
@@ -176,8 +176,7 @@ impl TracepointTable {
         [(tells, false)].into_iter().chain(points)
     }
 
-    /// TraceEventKind the bytes say that a tracepoint has written: its number is in the first two
-    /// of them.
+    /// Decodes raw tracepoint data, whose first two bytes are the tracepoint ID (`common_type`).
     pub fn decode(&self, bytes: &[u8]) -> Option<TraceEventKind> {
         let id = u64::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let point = self.tracepoints.iter().find(|point| point.id == id)?;
@@ -192,8 +191,8 @@ impl TracepointTable {
     }
 }
 
-/// The field `name` of a tracepoint with this `format`, whose lines are
-/// `field:unsigned long address; offset:8; size:8; signed:0;`.
+/// Finds field `name` in a tracepoint's `format` file, with lines such as `field:unsigned long
+/// address; offset:8; size:8; signed:0;`.
 fn find_field(format: &str, name: &str) -> Option<Field> {
     format.lines().find_map(|line| {
         let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
