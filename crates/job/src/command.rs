@@ -1,10 +1,10 @@
-//! What a job does, in a heading.
+//! Headings that describe what a job does.
 
 use crate::program::{ProgramSpec, ThreadPhaseSpec};
 
 impl ProgramSpec {
-    /// What a job with a single mapping does, for a heading: `random of 1g`, `accesses of pages.txt
-    /// of 1g`, `3 phases of 1g`.
+    /// Heading of a job with a single mapping: `random of 1g`, `accesses of pages.txt of 1g`, `3
+    /// phases of 1g`.
     pub fn heading(&self) -> Option<String> {
         let ([file], [thread]) = (&self.file[..], &self.thread[..]) else { return None };
         let size = file.size.as_ref().filter(|_| !self.mapping.iter().any(|of| of.elf));

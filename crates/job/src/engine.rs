@@ -1,26 +1,26 @@
-//! What runs jobs.
+//! The interface of engines, which run jobs.
 
 use crate::job::Job;
 use crate::record::{Ran, Run};
 
-/// Makes jobs ready to run: the model, the running kernel, or one that is booted.
+/// Prepares jobs to run: on the model, the running kernel or a booted one.
 pub trait Engine {
-    /// Why a job could not be run.
+    /// Error of a job that cannot be run.
     type Error;
-    /// A job that is ready.
+    /// A prepared job.
     type Ready: Ready<Error = Self::Error>;
 
-    /// Makes ready what the runs of `jobs` need, in their order, so that what cannot be done is
-    /// told before any of them runs. What was made goes when what is returned drops.
+    /// Prepares all `jobs`, in order, so that a job that cannot run is reported before any of them
+    /// starts. Dropping the result undoes the preparation.
     ///
     /// # Errors
-    /// When this engine cannot run one of them.
+    /// If this engine cannot run one of them.
     fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Self::Ready>, Self::Error>;
 
-    /// Runs every run of `job`, with its own seed.
+    /// Makes all runs of `job` with the seed of the job.
     ///
     /// # Errors
-    /// When this engine cannot run the job, or a run fails.
+    /// If this engine cannot run the job, or a run fails.
     fn run(&self, job: &Job) -> Result<Ran, Self::Error> {
         let mut ready = self.prepare_all(&[job])?.pop().expect("one job is made ready");
         let mut runs = Vec::new();
@@ -31,42 +31,41 @@ pub trait Engine {
     }
 }
 
-/// A job that an engine has made ready.
+/// A job prepared by an engine.
 pub trait Ready {
-    /// Why a run failed.
+    /// Error of a failed run.
     type Error;
 
-    /// The seed that the job names.
+    /// The seed of the job.
     fn seed(&self) -> u64;
 
-    /// In how many turns the runs of one seed are made. Between turns others have theirs, so that
-    /// what changes on a machine meanwhile meets all of them.
+    /// Number of turns that the runs of one seed are divided into. Turns of different jobs are
+    /// interleaved, so that drift of the machine affects all of them alike.
     fn turns(&self) -> u64 {
         1
     }
 
-    /// Jobs of one batch share something, such as a machine that is booted for them: all of one
-    /// batch should have their turns before those of the next.
+    /// Number of the job's batch. Jobs of a batch share a resource, such as a booted machine, so
+    /// all turns of a batch should be taken before the next batch starts.
     fn batch(&self) -> usize {
         0
     }
 
-    /// What the device of the job's file takes in one request, in bytes, where this is known of a
-    /// device.
+    /// Maximum request size of the file's block device in bytes, if known.
     fn io_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Has run number `n` flush the statistics of its memory cgroup where entry `n` of `runs` says
-    /// ([`crate::flushes`]): of an engine that predicts when that is.
+    /// Makes run `n` flush the memory cgroup's statistics at the accesses in `runs[n]`
+    /// ([`crate::flushes`]). Only for engines that predict these flushes.
     fn flush_as(&mut self, _runs: &[Vec<u64>]) {}
 
     /// Makes the runs of one turn with `seed`.
     ///
     /// # Errors
-    /// When a run fails.
+    /// If a run fails.
     fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Self::Error>;
 
-    /// What came of it, where `runs` are those of all turns.
+    /// The result of the job, given the runs of all turns.
     fn ran(self, runs: Vec<Run>) -> Ran;
 }

@@ -1,4 +1,4 @@
-//! Decisions as the lines of a file: one JSON object each.
+//! Decision log lines: one JSON object per decision.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use crate::schema;
 use crate::trace_kinds::Seen;
 
-/// A line of a decision log of the model: a decision with the access that it was made in.
+/// A line of the model's decision log: a decision and the access that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 pub struct LogLine {
-    /// Number of the access, from 0, over all phases of the job.
+    /// Number of the access, from 0, counted over all phases of the job.
     pub access: u64,
     /// The decision.
     #[serde(flatten)]
     pub decision: Decision,
 }
 
-/// Decisions that tracepoints show; nor do they tell the access.
+/// Decisions that tracepoints show. They do not show the access.
 const TRACED: [&str; 10] = [
     "entered",
     "readahead",
@@ -35,16 +35,16 @@ const TRACED: [&str; 10] = [
     "file",
 ];
 
-/// Keys that they do not tell, but of the state that readahead finds.
+/// Keys that tracepoints do not show, except in the readahead state.
 const UNTOLD: [&str; 7] = ["mmap_miss", "marked", "mapped", "credit", "tried", "major", "tries"];
 
-/// A decision of a kernel, as its tracepoints show it: the keys that they tell.
+/// A decision of a kernel, with the keys that its tracepoints show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedLine(Vec<(String, Value)>);
 
 impl TracedLine {
-    /// The line of `decision` of a kernel that shows what is `seen`; `None` where no tracepoint
-    /// stands for it.
+    /// The line for `decision` on a kernel that shows the kinds in `seen`; `None` if no tracepoint
+    /// shows it.
     pub fn new(decision: Decision, seen: Seen) -> Option<Self> {
         let text = serde_json::to_string(&decision).expect("it has text keys only");
         let TracedLine(mut keys) = serde_json::from_str(&text).expect("it was just written");
@@ -53,14 +53,14 @@ impl TracedLine {
             keys.retain(|(key, _)| !UNTOLD.contains(&key.as_str()));
         }
         if kind == "readahead" && !seen.has_readahead() {
-            // Windows show only by what they add.
+            // Windows are only visible by the folios that they add.
             let size = keys.iter_mut().find(|(key, _)| key == "async_size");
             size.into_iter().for_each(|(_, value)| *value = Value::Null);
         }
         Some(TracedLine(keys))
     }
 
-    /// The schema of such lines: that of all decisions without what is not told.
+    /// JSON schema of the lines: the schema of all decisions without the keys that are not shown.
     pub fn schema() -> Schema {
         let mut schema = schema::written::<Decision>();
         let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
@@ -96,7 +96,7 @@ impl Serialize for TracedLine {
     }
 }
 
-/// Keys stay in their order.
+/// Preserves the order of keys.
 impl<'de> Deserialize<'de> for TracedLine {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Keys;
@@ -199,7 +199,7 @@ mod tests {
         let served = Decision::Served { index: PageIndex(5), major: false, tries: 1 };
         let expected = r#"{"decision":"served","index":5}"#.to_string();
         assert_eq!(text(served, Seen::ALL), Some(expected));
-        // They are read as the others are.
+        // Parsed like the others.
         let Ok(Decision::Readahead { size, mmap_miss, .. }) = serde_json::from_str(&known) else {
             panic!("a window");
         };

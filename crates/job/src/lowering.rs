@@ -1,5 +1,5 @@
-//! From flags to tables: what flags, or the keys of a job file without tables, say about a file, a
-//! mapping and its accesses is written into the tables of a job, before anything else looks at it.
+//! Lowering of flags to tables: the keys of a job without tables are turned into a job with one
+//! file, open, mapping and thread before anything else looks at them.
 
 use crate::Error;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_PHASES};
@@ -13,23 +13,23 @@ use crate::program::{
 use crate::size::SizeText;
 use crate::workload::{EXEC, FOLIO_OPS, Workload};
 
-/// Names of the tables of a job that flags describe.
+/// Table names of a job given by flags.
 pub(crate) const FILE: &str = "file";
 pub(crate) const OPEN: &str = "open";
 pub(crate) const MAPPING: &str = "mapping";
 
 impl JobSpec {
-    /// Checks every value and resolves what was not given: [`ProgramSpec::validate`] of the job
-    /// that these flags describe.
+    /// Validates the job and resolves defaults: [`ProgramSpec::validate`] of the job that these
+    /// flags describe.
     ///
     /// # Errors
-    /// Those of [`ProgramSpec::from_flags`] and [`ProgramSpec::validate`].
+    /// As for [`ProgramSpec::from_flags`] and [`ProgramSpec::validate`].
     pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
         ProgramSpec::from_flags(self)?.validate(host_release)
     }
 
-    /// The phases that these flags describe: `[[phase]]` tables, or one of `workload` and the flags
-    /// that go with it.
+    /// The phases: the `[[phase]]` tables, or a single one made of `workload` and its related
+    /// flags.
     fn phases(&self) -> Result<Vec<PhaseSpec>, Error> {
         let own = PhaseSpec {
             workload: self.workload.clone(),
@@ -55,7 +55,7 @@ impl JobSpec {
         Ok(self.phase.clone())
     }
 
-    /// Refuses flags that do not go with mapping the segments of a program.
+    /// Rejects flags that cannot be used when ELF segments are mapped.
     fn check_elf(&self) -> Result<(), Error> {
         if self.file.is_none() {
             let remedy = "the program or shared library to map";
@@ -81,7 +81,7 @@ impl JobSpec {
         Ok(())
     }
 
-    /// The flags that were given and belong to a file, a mapping or a phase.
+    /// The given flags that belong to a file, a mapping or a phase.
     fn table_flags(&self) -> impl Iterator<Item = &'static Flag> {
         self.given().filter(|flag| !ProgramSpec::is_shared(flag.key))
     }
@@ -92,7 +92,7 @@ impl ProgramSpec {
     /// threads and files of the workload `thrash`.
     ///
     /// # Errors
-    /// Flags that do not go with each other, and an unknown workload.
+    /// Conflicting flags, and an unknown workload.
     pub fn from_flags(flags: &JobSpec) -> Result<ProgramSpec, Error> {
         if flags.is_thrash() {
             return flags.thrash();
@@ -157,10 +157,11 @@ impl ProgramSpec {
         Ok(spec)
     }
 
-    /// This job with the values of `flags` in place of its own. Advice is for all of its mappings.
+    /// This job with the values of `flags` replacing its own. Advice applies to all of its
+    /// mappings.
     ///
     /// # Errors
-    /// A flag of a file, a mapping or a phase where the job has several of them, or none.
+    /// A flag of a file, a mapping or a phase if the job does not have exactly one.
     pub fn with_flags(self, flags: &JobSpec) -> Result<ProgramSpec, Error> {
         if flags.is_thrash() {
             return Err(Error::IsThrash);
@@ -206,19 +207,19 @@ impl ProgramSpec {
         Ok(spec)
     }
 
-    /// The only phase that accesses something.
+    /// The only phase with accesses.
     fn sole_phase(&mut self) -> Option<&mut ThreadPhaseSpec> {
         let phases = self.thread.iter_mut().flat_map(|thread| &mut thread.phase);
         let mut phases = phases.filter(|phase| phase.has_accesses());
         phases.next().filter(|_| phases.next().is_none())
     }
 
-    /// The job as a job file, without tables if flags describe it: the shortest form to print.
+    /// The job as a job file, without tables if flags can describe it.
     pub fn to_short_toml(&self) -> String {
         self.to_flags().map_or_else(|| self.to_toml(), |flags| flags.to_toml())
     }
 
-    /// The flags that describe the job, if there are any.
+    /// The equivalent flags, if there are any.
     fn to_flags(&self) -> Option<JobSpec> {
         if !self.is_single_mapping() {
             return None;
@@ -264,8 +265,8 @@ impl ProgramSpec {
         (ProgramSpec::from_flags(&flags).as_ref() == Ok(&own)).then_some(flags)
     }
 
-    /// Whether the job is as flags describe it: one file, one mapping of it and one thread, which
-    /// have no names of their own.
+    /// Whether flags can describe the job: one file, one mapping and one thread, with default
+    /// names.
     pub fn is_single_mapping(&self) -> bool {
         let ([file], [open], [mapping], [thread]) =
             (&self.file[..], &self.open[..], &self.mapping[..], &self.thread[..])
@@ -320,8 +321,8 @@ impl JobSpec {
 }
 
 impl PhaseSpec {
-    /// The phases of a thread that it is, over `mapping`: two for the workload `exec`, whose
-    /// accesses are the second's.
+    /// The thread phases that this phase is lowered to, over `mapping`. The workload `exec` becomes
+    /// two, and `accesses` applies to the second.
     fn lowered(&self, mapping: &MappingSpec) -> Result<Vec<ThreadPhaseSpec>, Error> {
         if self.workload.as_deref() != Some(EXEC) {
             return Ok(vec![self.lowered_one(mapping)?]);
@@ -376,8 +377,8 @@ impl PhaseSpec {
 }
 
 impl Job {
-    /// Whether the job has one file, one mapping and one thread, none of which has a name of its
-    /// own, so that reports need not name them.
+    /// Whether the job has one file, one mapping and one thread with default names, so that reports
+    /// need not name them.
     pub fn is_single_mapping(&self) -> bool {
         self.spec.is_single_mapping()
     }

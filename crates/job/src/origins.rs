@@ -1,19 +1,18 @@
-//! Which values of a job flags gave, so that messages about them name the flag.
+//! Which values of a job came from flags, so that error messages name the flag.
 
 use std::collections::BTreeSet;
 
 use crate::Error;
 use crate::flags::Flag;
 
-/// The flags that gave values of a job. Where a value was written does not change the job, so that
-/// all origins are equal.
+/// The flags that set values of a job. They do not change the job, so all origins compare equal.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
-    /// Keys of the flags that gave a value.
+    /// Keys of the flags that set a value.
     flags: BTreeSet<&'static str>,
-    /// No job file has tables: every value, and every value that is missing, is a flag's.
+    /// The job has no tables: every value, given or missing, belongs to a flag.
     pub(crate) is_flat: bool,
-    /// The phases are those of `[[phase]]` tables, so that messages number them.
+    /// Phases are `[[phase]]` tables, so messages number them.
     pub(crate) has_phases: bool,
 }
 
@@ -23,7 +22,7 @@ impl PartialEq for Origins {
     }
 }
 
-/// The keys of tables whose flags have other names.
+/// Keys in tables whose flags have other names: table, key, flag.
 const RENAMED: [(&str, &str, &str); 7] = [
     ("file", "size", "file_size"),
     ("file", "path", "file"),
@@ -35,22 +34,22 @@ const RENAMED: [(&str, &str, &str); 7] = [
 ];
 
 impl Origins {
-    /// Adds the flag with `key`.
+    /// Records that the flag with `key` set a value.
     pub(crate) fn add(&mut self, key: &'static str) {
         self.flags.insert(key);
     }
 
-    /// Whether a flag gave the value of `key`.
+    /// Whether a flag set the value of `key`.
     pub(crate) fn is_flag(&self, key: &str) -> bool {
         self.is_flat || self.flags.contains(key)
     }
 
-    /// `error` of the job, naming the flag where a flag gave the value.
+    /// `error`, naming the flag instead of the key if a flag set the value.
     pub(crate) fn name_flags(&self, error: Error) -> Error {
         self.in_table("", error)
     }
 
-    /// The same of an error in `table`.
+    /// [`Self::name_flags`] for an error in `table`.
     fn in_table(&self, table: &str, error: Error) -> Error {
         match error {
             Error::Key { key, error } => match self.flag(table, &key) {
@@ -79,9 +78,9 @@ impl Origins {
         }
     }
 
-    /// The flag that gave the value of `key` in `table`, without its dashes.
+    /// The flag that set `key` in `table`, without dashes.
     fn flag(&self, table: &str, key: &str) -> Option<&'static str> {
-        // The number of streams is a part of the workload.
+        // The number of streams is part of the workload.
         if key == "workload interleave" {
             return self.is_flag("workload").then_some("workload interleave");
         }

@@ -1,4 +1,4 @@
-//! What jobs are made of: accesses, files, mappings and the machine.
+//! The parts of a job: accesses, files, mappings and the machine.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::accesses::{Accesses, Reads};
 use crate::name::named;
 use crate::workload::Workload;
 
-/// `ranges` in order, with those that touch or overlap as one.
+/// `ranges` sorted, with adjacent and overlapping ranges merged.
 pub fn merged(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut all: Vec<Range<PageIndex>> = Vec::with_capacity(ranges.len());
@@ -29,7 +29,7 @@ pub fn merged(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
 }
 
 named! {
-    /// What runs a job.
+    /// The engine that runs a job.
     "engine"
     pub enum EngineKind {
         /// The model, in virtual time.
@@ -39,47 +39,47 @@ named! {
     }
 }
 
-/// A kernel that is booted in a virtual machine.
+/// A kernel to boot in a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Path of the kernel.
+    /// Path of the kernel image.
     pub path: String,
     /// Path of its modules, if it needs any.
     pub modules: Option<String>,
-    /// Series that are switched off before a job that does not have them, where the kernel can do
-    /// that while it runs. Those of the job are switched on.
+    /// The series that this kernel can toggle at run time. Before each job those of the job are
+    /// enabled and the others disabled.
     pub switches: Series,
 }
 
-/// One workload of a job.
+/// A workload of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Which pages, in which order.
+    /// Which pages are accessed, and in which order.
     pub pattern: Pattern,
-    /// How many accesses: 1 to [`crate::bounds::MAX_ACCESSES`].
+    /// Number of accesses: 1 to [`crate::bounds::MAX_ACCESSES`].
     pub accesses: u64,
-    /// Seed of the random patterns: not 0.
+    /// Seed of random patterns, not 0.
     pub seed: u64,
-    /// It has this seed whatever that of its job is.
+    /// The seed is the phase's own and does not follow the seed of the job.
     pub has_own_seed: bool,
-    /// Bytes of one read; read phases only look at it.
+    /// Size of each read in bytes; ignored unless the phase reads.
     pub bs_bytes: u64,
 }
 
 impl Phase {
-    /// The accesses of a list that no file has, with `bs_bytes` of each read.
+    /// The accesses of a list without a file, with `bs_bytes` per read.
     pub fn listed(pages: Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
         let accesses = pages.len() as u64;
         let pattern = Pattern::Listed(AccessList { path: String::new(), pages });
         Phase { pattern, accesses, seed, has_own_seed: false, bs_bytes }
     }
 
-    /// Whether the accesses are `read(2)`, not touches of the mapping.
+    /// Whether the accesses are `read(2)` calls instead of touches of the mapping.
     pub fn is_read(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
     }
 
-    /// The pages that it touches of a mapping of `pages` pages, in order.
+    /// The pages touched in a mapping of `pages` pages, in order.
     pub fn touches(&self, pages: PageCount) -> Accesses<'_> {
         match &self.pattern {
             Pattern::Listed(list) => Accesses::listed(&list.pages, self.accesses),
@@ -89,7 +89,7 @@ impl Phase {
         }
     }
 
-    /// The blocks that it reads of a part of `len_bytes` bytes, from its beginning, in pages of
+    /// The blocks read in a range of `len_bytes` bytes, relative to its start, with pages of
     /// `page_size` bytes.
     pub fn reads(&self, len_bytes: u64, page_size: u64) -> Reads {
         if let Pattern::Listed(list) = &self.pattern {
@@ -101,12 +101,12 @@ impl Phase {
         Reads::new(pages, len_bytes, self.bs_bytes, self.accesses)
     }
 
-    /// Whether its accesses are drawn.
+    /// Whether its accesses are random.
     pub fn is_random(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_random())
     }
 
-    /// What it does, as reports name it: its workload, or the path of its list.
+    /// Name in reports: the workload, or the path of the list.
     pub fn name(&self) -> String {
         match &self.pattern {
             Pattern::Generated(workload) => workload.to_string(),
@@ -114,18 +114,18 @@ impl Phase {
         }
     }
 
-    /// Whether the accesses are calls, not touches.
+    /// Whether the accesses are calls instead of touches.
     pub fn is_exec(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_exec())
     }
 }
 
-/// Where the page indexes of a phase come from.
+/// The source of a phase's page indexes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
-    /// A generator.
+    /// Generated by a workload.
     Generated(Workload),
-    /// A list that the caller gave.
+    /// Listed by the caller.
     Listed(AccessList),
 }
 
@@ -143,46 +143,46 @@ impl fmt::Display for Pattern {
 pub struct AccessList {
     /// Path of the file.
     pub path: String,
-    /// Indexes into the mapping, in order of access. What reads a part of an open file has offsets
-    /// in bytes instead. Copies of a job share it.
+    /// Page indexes relative to the mapping, or for reads of an open file byte offsets, in order of
+    /// access. Shared between copies of the job.
     pub pages: Arc<Vec<u64>>,
 }
 
 /// The file of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Size in bytes, 1 to [`crate::bounds::MAX_BYTES`]; need not be whole pages.
+    /// Size in bytes, 1 to [`crate::bounds::MAX_BYTES`]; need not be a multiple of the page size.
     pub size_bytes: u64,
-    /// Path of an existing file for a real kernel; a temporary one otherwise.
+    /// Path of an existing file for the kernel engine; otherwise a temporary file is used.
     pub path: Option<String>,
-    /// A temporary file is left without blocks on disk.
+    /// Create the temporary file sparse, without blocks on disk.
     pub sparse: bool,
-    /// An existing file is dropped from the page cache even where programs may need it there.
+    /// Drop an existing file from the page cache even if other programs may need it there.
     pub cold: bool,
 }
 
 /// The mapping of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
-    /// Its first page in the file.
+    /// First page in the file.
     pub offset: PageIndex,
-    /// Its length: 1 or more, inside the file.
+    /// Length: at least 1, within the file.
     pub pages: PageCount,
-    /// How many pages into its page-table page it begins.
+    /// Offset within its page table, in pages.
     pub shift: PageCount,
-    /// `madvise(2)` on all of it.
+    /// `madvise(2)` on the whole mapping.
     pub advice: Advice,
-    /// Mapped executable.
+    /// Mapped `PROT_EXEC`.
     pub exec: bool,
-    /// Mapped `MAP_PRIVATE`, and its accesses write: each page touched is copied.
+    /// Mapped `MAP_PRIVATE`; accesses write, so each touched page is copied.
     pub private: bool,
-    /// Cut into several VMAs by `mprotect(2)`.
+    /// Split into several VMAs by `mprotect(2)`.
     pub split: Option<Split>,
 }
 
 impl Mapping {
-    /// The split, unless it changes nothing: `mprotect` leaves a piece alone that is protected that
-    /// way already. A private mapping is written to, so it is writable.
+    /// The split, unless it has no effect: `mprotect` does not split off pieces that already have
+    /// the protection. A private mapping is already writable.
     pub fn effective_split(&self) -> Option<Split> {
         self.split.filter(|split| match split.prot {
             SplitProt::Write => !self.private,
@@ -192,7 +192,7 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// Why its split changes nothing, where it does not.
+    /// Why the split has no effect, if it has none.
     pub(crate) fn split_without_effect(&self) -> Option<String> {
         let split = self.split?;
         let (piece, pages) = (split.pages, self.pages);
@@ -216,7 +216,8 @@ impl Mapping {
 /// The machine of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Pages that the page cache may hold: the smallest of the limits given; `None` = all.
+    /// Maximum number of pages in the page cache: the smallest of the given limits; `None`:
+    /// unlimited.
     pub cache_limit: Option<PageCount>,
     /// RAM in bytes, if given.
     pub ram_bytes: Option<u64>,
@@ -224,47 +225,46 @@ pub struct Machine {
     pub memory_high_bytes: Option<u64>,
     /// `memory.max` of the memory cgroup in bytes, if given.
     pub memory_max_bytes: Option<u64>,
-    /// Readahead size of the file (`ra_pages`); 0 = no readahead.
+    /// Readahead size of the file (`ra_pages`); 0 disables readahead.
     pub read_ahead: PageCount,
-    /// Fault-around size: a power of two; 1 = off.
+    /// Fault-around size: a power of two; 1 disables it.
     pub fault_around: PageCount,
     /// Architecture and page size.
     pub arch: Arch,
-    /// The filesystem, as far as folios go.
+    /// Filesystem, which decides about large folios.
     pub fs: Filesystem,
-    /// Size of its blocks, where they are larger than a page; else that of a page.
+    /// Block size of the filesystem in bytes: at least a page.
     pub block_bytes: u64,
-    /// Path of a machine profile, which the caller reads.
+    /// Machine profile, read by the caller: a path or a built-in name.
     pub profile: Option<String>,
-    /// The governor's policy reads ahead in those mappings that it is for.
+    /// Replace readahead by the governor's policy in the mappings that it governs.
     pub governor: bool,
 }
 
-/// Of `RAM_PARTS` parts of RAM, those that the page cache gets: 7.62 GiB of 8.
+/// Share of RAM that the page cache can use, in units of 1 / [`RAM_PARTS`]: 7.62 GiB of 8.
 ///
-/// The one fitted parameter: taken from one published row (20 GiB file, random, baseline, on a
-/// guest with 8 GiB), as the published runs do not state how much of it the kernel keeps.
+/// The one fitted parameter: derived from one published row (20 GiB file, random, baseline, on a
+/// guest with 8 GiB), as the published runs do not state how much the kernel reserves.
 pub const CACHE_PARTS: u64 = 762;
 
-/// See [`CACHE_PARTS`].
+/// Denominator of [`CACHE_PARTS`].
 pub const RAM_PARTS: u64 = 800;
 
 impl Machine {
-    /// The limit of the page cache that RAM and the memory cgroup set; `None` without either.
+    /// The page cache limit implied by RAM and the memory cgroup; `None` without either.
     pub fn implied_cache_limit(&self) -> Option<PageCount> {
         let limits = [self.ram_for_cache_bytes(), self.cgroup_bytes()];
         let bytes = limits.into_iter().flatten().min()?;
         Some(PageCount(bytes / self.arch.page_size))
     }
 
-    /// What RAM leaves to the page cache.
+    /// RAM available to the page cache, in bytes.
     fn ram_for_cache_bytes(&self) -> Option<u64> {
         let bytes = u128::from(self.ram_bytes?);
         Some((bytes * u128::from(CACHE_PARTS) / u128::from(RAM_PARTS)) as u64)
     }
 
-    /// `memory.high` in pages, and the limit above it if there is one, where `memory.high` is the
-    /// lowest of all limits.
+    /// `memory.high` in pages if it is the lowest limit, with the next limit above it, if any.
     pub fn high(&self) -> Option<(PageCount, Option<PageCount>)> {
         let pages = |bytes: u64| PageCount(bytes / self.arch.page_size);
         let high = self.memory_high_bytes.map(pages)?;
@@ -273,14 +273,14 @@ impl Machine {
         (self.cache_limit == Some(high) && limit != Some(high)).then_some((high, limit))
     }
 
-    /// Whether the memory cgroup is what limits the page cache: such a limit also pays for memory
-    /// of the kernel's own.
+    /// Whether the memory cgroup limits the page cache. Its limit also covers the kernel's own
+    /// memory charged to the cgroup.
     pub fn limit_is_cgroups(&self) -> bool {
         let cgroup = self.cgroup_bytes().map(|bytes| PageCount(bytes / self.arch.page_size));
         cgroup.is_some() && cgroup == self.cache_limit
     }
 
-    /// The key of a job file that sets the limit of the page cache; `None` without a limit.
+    /// The job file key that sets the page cache limit; `None` without a limit.
     pub fn limit_key(&self) -> Option<&'static str> {
         let limit = self.cache_limit?;
         let is_set = |bytes: Option<u64>| {
@@ -297,18 +297,18 @@ impl Machine {
         })
     }
 
-    /// The lower of the cgroup's limits. One thread that exceeds `memory.high` repays at once, so
-    /// that to it both are the same.
+    /// The lower limit of the cgroup. A single thread above `memory.high` reclaims the excess
+    /// immediately, so for it both limits act the same.
     fn cgroup_bytes(&self) -> Option<u64> {
         [self.memory_high_bytes, self.memory_max_bytes].into_iter().flatten().min()
     }
 }
 
 named! {
-    /// A filesystem, as far as the size of its folios goes.
+    /// A filesystem, with regard to the size of its folios.
     "filesystem"
     pub enum Filesystem {
-        /// ext4: large folios where the kernel's rules have them.
+        /// ext4: large folios if the modelled kernel has them.
         Ext4 = "ext4",
         /// XFS: large folios.
         Xfs = "xfs",

@@ -1,37 +1,37 @@
-//! A seed in JSON, as a number and as text: programs that read numbers as floating point, such as
-//! jq, round those above 2^53.
+//! Seeds in JSON, both as a number and as text: programs that parse numbers as floating point, such
+//! as jq, round integers above 2^53.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 use crate::size::shorten;
 
-/// A seed both ways.
+/// A seed in both forms.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct SeedTwice {
-    /// The seed of its random patterns.
+    /// Seed of random patterns.
     #[serde(default)]
     seed: u64,
-    /// The same in decimal digits.
+    /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
     #[serde(default)]
     seed_text: String,
 }
 
-/// Writes `seed` as `seed` and as `seed_text`.
+/// Writes `seed` as `seed` and `seed_text`.
 pub(crate) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     SeedTwice { seed: *seed, seed_text: seed.to_string() }.serialize(serializer)
 }
 
-/// Reads the text, which nothing rounds, or else the number.
+/// Parses the text if present, else the number.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let SeedTwice { seed, seed_text } = SeedTwice::deserialize(deserializer)?;
     Ok(seed_text.parse().unwrap_or(seed))
 }
 
-/// The seed that a job says as a number, as text, or both.
+/// The seed given as a number, as text, or both.
 ///
 /// # Errors
-/// For a text that is no seed.
+/// Text that is not a seed.
 pub(crate) fn given(number: Option<u64>, text: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(number) };
     let seed = text.parse().map_err(|_| Error::NoNumber {

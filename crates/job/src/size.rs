@@ -1,4 +1,4 @@
-//! Sizes, durations and counts as text, written as fio writes them: `4k` is 4096.
+//! Sizes, durations and counts as text, in fio's notation: `4k` is 4096.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 
-/// A size as written, not yet looked at. In a job file it is a text or a whole number of bytes.
+/// A size as written, not yet parsed. In a job file it is a string or an integer number of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeText(pub String);
 
@@ -22,23 +22,23 @@ const BYTE_UNITS: [(&str, u64); 7] = [
     ("p", 1 << 50),
 ];
 
-/// A number of bytes below this needs a unit: `64` is more likely a slip for `64k`.
+/// Smaller numbers of bytes need a unit: `64` is more likely a typo for `64k`.
 const MIN_UNITLESS_BYTES: u64 = 4096;
 
 const TIME_UNITS: [(&str, u64); 4] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// Letters that may follow the letter of a size without a change of its meaning.
+/// Suffixes of a size unit that do not change its meaning.
 const BYTE_ENDINGS: [&str; 4] = ["", "b", "i", "ib"];
 
-/// Reads a size in bytes: a number, with `k`, `m`, `g`, `t` or `p` for powers of 1024 in either
-/// case. `kB` and `KiB` mean the same as `k`, as in fio. A decimal such as `1.5g` is taken if it is
-/// a whole number of bytes, and blanks may stand before the unit. `b` is for bytes, which a size
-/// below a page of 4 KiB needs unless it is 0.
+/// Parses a size in bytes: a number with an optional unit `k`, `m`, `g`, `t` or `p` (powers of
+/// 1024, either case). `kB` and `KiB` are the same as `k`, as in fio. A decimal such as `1.5g` is
+/// accepted if it is a whole number of bytes, and blanks may precede the unit. Bytes have the unit
+/// `b`, which is required below 4 KiB except for 0.
 ///
 /// # Errors
-/// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, has another
-/// unit, or has none where it needs one.
+/// Text that is not a number, is negative, is not a whole number of bytes, does not fit 64 bits,
+/// has an unknown unit, or lacks a required one.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
     let quantity = Quantity {
         what: "size",
@@ -57,10 +57,10 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Reads a duration in nanoseconds: a number with `ns`, `us`, `ms` or `s`.
+/// Parses a duration into nanoseconds: a number with the unit `ns`, `us`, `ms` or `s`.
 ///
 /// # Errors
-/// As [`parse_size`]; also when the unit is missing.
+/// As for [`parse_size`]; also a missing unit.
 pub fn parse_duration_ns(text: &str) -> Result<u64, Error> {
     let quantity = Quantity {
         what: "duration",
@@ -73,10 +73,10 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, Error> {
     quantity.parse(text)
 }
 
-/// Reads a whole number without a unit.
+/// Parses a whole number without a unit.
 ///
 /// # Errors
-/// When the text is no whole number, is negative or does not fit 64 bits.
+/// Text that is not a whole number, is negative or does not fit 64 bits.
 pub fn parse_count(text: &str) -> Result<u64, Error> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -92,7 +92,7 @@ pub fn parse_count(text: &str) -> Result<u64, Error> {
     text.parse().map_err(|_| out_of_range(text))
 }
 
-/// Writes a size as [`parse_size`] reads it: in the largest unit in which it is whole.
+/// Formats a size for [`parse_size`], in the largest unit that keeps it whole.
 pub fn format_size(bytes: u64) -> String {
     let is_whole = |unit: &&(&str, u64)| unit.1 > 1 && bytes.is_multiple_of(unit.1);
     match BYTE_UNITS.iter().rev().find(is_whole) {
@@ -103,20 +103,20 @@ pub fn format_size(bytes: u64) -> String {
     }
 }
 
-/// Writes a duration in nanoseconds as [`parse_duration_ns`] reads it: in the largest unit in which
-/// it is whole, and none in seconds.
+/// Formats a duration for [`parse_duration_ns`], in the largest unit that keeps it whole; 0 in
+/// seconds.
 pub fn format_duration(ns: u64) -> String {
     let whole = |unit: &&(&str, u64)| ns.is_multiple_of(unit.1);
     let (name, unit) = TIME_UNITS.iter().rev().find(whole).unwrap_or(&TIME_UNITS[0]);
     format!("{}{name}", ns / unit)
 }
 
-/// The start of a value that goes into a one-line message.
+/// Shortens a value for a one-line message.
 pub(crate) fn shorten(text: &str) -> String {
     shorten_to(60, text)
 }
 
-/// The first `limit` characters of `text`, blanks around it included, without line breaks or other
+/// The first `limit` characters of `text` untrimmed, with blanks in place of line breaks and other
 /// control characters.
 pub(crate) fn shorten_to(limit: usize, text: &str) -> String {
     let mut line: String = text.chars().take(limit).collect();
@@ -126,7 +126,7 @@ pub(crate) fn shorten_to(limit: usize, text: &str) -> String {
     line.replace(breaks_line, " ")
 }
 
-/// Whether a report can show `text` as it is: it has no line breaks or other control characters.
+/// Whether a report can show `text` unchanged: no line breaks or other control characters.
 pub(crate) fn is_one_line(text: &str) -> bool {
     !text.contains(breaks_line)
 }
@@ -135,12 +135,12 @@ fn breaks_line(character: char) -> bool {
     character.is_control() || "\u{2028}\u{2029}".contains(character)
 }
 
-/// A number with a unit.
+/// The notation of a number with a unit.
 struct Quantity {
     what: &'static str,
     unit: &'static str,
     units: &'static [(&'static str, u64)],
-    /// What may follow a unit of more than one.
+    /// Suffixes that may follow a unit greater than 1.
     endings: &'static [&'static str],
     remedy: &'static str,
     unit_remedy: &'static str,
@@ -179,7 +179,7 @@ impl Quantity {
         total.ok_or_else(|| out_of_range(text))
     }
 
-    /// What one of `unit` is worth; `None` for no unit.
+    /// Value of one `unit`; `None` if unknown.
     fn scale(&self, unit: &str) -> Option<u64> {
         let lower = unit.to_ascii_lowercase();
         self.units.iter().find_map(|&(name, scale)| {
@@ -189,11 +189,11 @@ impl Quantity {
         })
     }
 
-    /// What the digits after the point are worth, if that is whole.
+    /// Value of the digits after the decimal point, if whole.
     fn part(&self, text: &str, digits: &str, scale: u64) -> Result<u64, Error> {
         let digits = digits.trim_end_matches('0');
         let not_whole = || Error::NotWhole { text: shorten(text), unit: self.unit };
-        // A unit of 2^50 is whole after at most 50 digits, and no text with so many is meant.
+        // A multiple of 2^-50 has up to 50 decimals, but no sensible size has more than 18.
         if digits.len() > 18 {
             return Err(not_whole());
         }
@@ -209,7 +209,7 @@ fn out_of_range(text: &str) -> Error {
 }
 
 impl SizeText {
-    /// The size in bytes.
+    /// Parses the size, in bytes.
     ///
     /// # Errors
     /// As [`parse_size`].
@@ -217,7 +217,7 @@ impl SizeText {
         parse_size(&self.0)
     }
 
-    /// The shortest text of a size in bytes.
+    /// The shortest text for a size in bytes.
     pub fn of(bytes: u64) -> Self {
         SizeText(format_size(bytes))
     }
@@ -232,7 +232,7 @@ impl From<&str> for SizeText {
 impl FromStr for SizeText {
     type Err = Error;
 
-    /// Takes a text that [`parse_size`] takes.
+    /// Accepts the texts that [`parse_size`] accepts.
     fn from_str(text: &str) -> Result<Self, Error> {
         parse_size(text).map(|_| SizeText(text.to_string()))
     }

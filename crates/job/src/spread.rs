@@ -1,24 +1,24 @@
-//! The spread of what several runs counted.
+//! The spread of a counter over several runs.
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The spread of one counter over runs.
+/// The spread of one counter over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
-    /// Median: for an even number of runs the mean of the two in the middle.
+    /// Median; for an even number of runs the mean of the middle two.
     #[serde(serialize_with = "whole_if_it_is")]
     pub median: f64,
-    /// Median of the absolute deviations from the median.
+    /// Median absolute deviation from the median.
     #[serde(serialize_with = "whole_if_it_is")]
     pub mad: f64,
-    /// Smallest.
+    /// Minimum.
     pub min: u64,
-    /// Largest.
+    /// Maximum.
     pub max: u64,
 }
 
 impl Spread {
-    /// The spread of `samples`; `None` if there is none.
+    /// The spread of `samples`; `None` if empty.
     pub fn of(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
         let mut samples: Vec<u64> = samples.into_iter().collect();
         samples.sort_unstable();
@@ -31,13 +31,13 @@ impl Spread {
     }
 }
 
-/// The median of a sorted list that is not empty.
+/// The median of a sorted, non-empty list.
 fn middle<T: Copy>(sorted: &[T], value: impl Fn(T) -> f64) -> f64 {
     let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
     (value(low) + value(high)) / 2.0
 }
 
-/// A whole number without a decimal point, so that records show counters as they were counted.
+/// Serializes whole numbers without a decimal point, like the counters themselves.
 fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = (1u64 << 53) as f64;
     if value.fract() == 0.0 && (0.0..EXACT).contains(value) {

@@ -1,10 +1,10 @@
-//! What of a decision log a kernel's tracepoints show: the form in which a model and a kernel
-//! are compared.
+//! The part of a decision log that a kernel's tracepoints show, which is what a model and a kernel
+//! are compared by.
 //!
-//! Both write [`Decision`]s. A [`ShownLog`] takes them and keeps what tracepoints show of each, so
-//! this is the only place that says what they do not: causes, locks, credits, changes of
-//! `mmap_miss`, what is found where no readahead is entered, and what kernels with some rules do
-//! not have.
+//! Model and kernel both produce [`Decision`]s. A [`ShownLog`] reduces them to what tracepoints
+//! show. Everything that they do not show is defined here: causes, locks, credits, changes of
+//! `mmap_miss`, the readahead state where readahead is not entered, and the fields that some kernel
+//! versions lack.
 
 use filemap_core::decision::{Cause, Decision, Lock, Log};
 use filemap_core::fault::lock;
@@ -14,31 +14,31 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::trace_kinds::{Seen, ShownKind};
 
-/// How many events of a trace a line stands for.
+/// Number of trace events that a line stands for.
 pub fn events(line: &Decision) -> u64 {
     if let Decision::Added { folios, .. } = line { *folios } else { 1 }
 }
 
-/// A log that keeps of each decision what tracepoints show.
+/// A log of what tracepoints show of each decision.
 #[derive(Clone, Debug)]
 pub struct ShownLog {
-    /// The kinds of lines that are kept.
+    /// The kinds of lines to keep.
     seen: Seen,
-    /// The lock with which a fault of an access begins.
+    /// The lock that a fault takes first.
     first: Lock,
-    /// What the last read ended with is not kept where a mark is hit: it depends on which folios
-    /// were ready.
+    /// Ignore the end of the previous read on a hit of a marked folio: it depends on which folios
+    /// were uptodate.
     drops_read_end: bool,
-    /// The word of the counter has something else in it.
+    /// Ignore `mmap_miss`, whose word holds something else.
     drops_counter: bool,
-    /// A stream has no folio order of its own.
+    /// Ignore the folio order, which the readahead state does not keep.
     drops_order: bool,
     lines: Vec<Decision>,
-    /// Where the fault began that is not served yet.
+    /// Line at which the unfinished fault began.
     fault: Option<usize>,
-    /// Of each line, the number of the access that it belongs to.
+    /// For each line, the number of its access.
     accesses: Vec<u64>,
-    /// The access at hand.
+    /// Number of the current access.
     access: u64,
 }
 
@@ -49,7 +49,7 @@ impl Default for ShownLog {
 }
 
 impl ShownLog {
-    /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
+    /// A log that keeps only the kinds in `seen`, as for a kernel without some tracepoints.
     pub fn seeing(seen: Seen) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
         ShownLog {
@@ -65,7 +65,7 @@ impl ShownLog {
         }
     }
 
-    /// The same of a kernel with these `rules`.
+    /// Drops the fields that a kernel with these `rules` does not show.
     pub fn under(self, rules: &Rules) -> Self {
         ShownLog {
             first: lock::access_lock(rules),
@@ -76,7 +76,8 @@ impl ShownLog {
         }
     }
 
-    /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
+    /// Appends a line if its kind is kept. Consecutive folios of the same order are merged into one
+    /// line.
     fn push(&mut self, line: Decision) {
         if !ShownKind::of(&line).is_some_and(|kind| self.seen.has(kind)) {
             return;
@@ -94,7 +95,7 @@ impl ShownLog {
         self.accesses.push(self.access);
     }
 
-    /// The line without what kernels with these rules do not show of it.
+    /// The line without the fields that are ignored for this kernel.
     fn of_rules(&self, line: Decision) -> Decision {
         let Decision::Entered { cause, mut found } = line else { return line };
         if self.drops_read_end && cause == Cause::AsyncRead {
@@ -109,7 +110,7 @@ impl ShownLog {
         Decision::Entered { cause, found }
     }
 
-    /// Of each line, the number of the access, from 0, that it belongs to.
+    /// For each line, the number of its access, from 0.
     pub fn accesses(&self) -> &[u64] {
         &self.accesses
     }
@@ -119,7 +120,7 @@ impl ShownLog {
         &self.lines
     }
 
-    /// The same, without a copy.
+    /// The lines, by value.
     pub fn into_lines(self) -> Vec<Decision> {
         self.lines
     }
@@ -128,7 +129,7 @@ impl ShownLog {
 impl Log for ShownLog {
     fn record(&mut self, decision: Decision) {
         match decision {
-            // Which page the first try of a fault is for shows later.
+            // The page of a fault's first attempt is only known later.
             Decision::Locked { lock } if lock == self.first && self.fault.is_none() => {
                 self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
                 self.push(Decision::Faulted { index: PageIndex(0) });
@@ -151,7 +152,7 @@ impl Log for ShownLog {
     }
 }
 
-/// What tracepoints show of decisions, for each file by itself.
+/// What tracepoints show of decisions, separately for each file.
 #[derive(Clone, Debug)]
 pub struct ShownByFile {
     logs: Vec<ShownLog>,
@@ -159,7 +160,7 @@ pub struct ShownByFile {
 }
 
 impl ShownByFile {
-    /// A log like `log` for each of so many files.
+    /// Creates a copy of `log` for each of `files` files.
     pub fn new(files: usize, log: ShownLog) -> Self {
         ShownByFile { logs: vec![log; files], file: 0 }
     }
@@ -183,7 +184,7 @@ impl Log for ShownByFile {
     }
 }
 
-/// What tracepoints show of one decision: the others of its values are the same in all of them.
+/// What tracepoints show of one decision. Fields that they do not show are set to fixed values.
 pub fn shown(decision: Decision) -> Option<Decision> {
     match decision {
         Decision::Lookup { index, .. } => {
@@ -196,9 +197,9 @@ pub fn shown(decision: Decision) -> Option<Decision> {
             let cause = if cause.is_async() { Cause::AsyncRead } else { Cause::ReadStream };
             Some(Decision::Entered { cause, found })
         }
-        // A single read has no window; its base pages follow.
+        // A read of a single page has no window; its base pages follow.
         Decision::Readahead { cause: Cause::ReadSingle | Cause::SequentialSingle, .. } => None,
-        // Nor has what is read in chunks.
+        // Nor do forced reads in chunks.
         Decision::Readahead { cause, .. } if cause.is_forced() => None,
         Decision::Readahead { start, order, size, async_size, .. } => Some(Decision::Readahead {
             cause: Cause::ReadAround,
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(log.into_lines(), expected);
     }
 
-    /// Folios that only a line between them kept apart are one line where that is not seen.
+    /// Folios that were only separated by a hidden line are merged.
     #[test]
     fn what_is_not_seen_is_left_out_before_folios_are_joined() {
         let index = PageIndex(4);
@@ -311,8 +312,8 @@ mod tests {
         assert_eq!(log.into_lines(), faulted);
     }
 
-    /// Linux 6.1 notes where a read is with each folio that it copies. How many it copied before it
-    /// met the mark depends on how many the device had delivered.
+    /// Linux 6.1 records the read position with each folio that it copies. How many folios it had
+    /// copied when it hit the mark depends on how many the device had delivered.
     #[test]
     fn a_read_that_notes_each_folio_shows_no_end_at_a_mark() {
         let found = Found { previous_end: Some(4096), ..Found::default() };

@@ -1,36 +1,36 @@
-//! What the values of flags are, as words of the command line.
+//! Types of flag values and their conversion to and from command-line arguments.
 
 use crate::Error;
 use crate::limits::unknown;
 use crate::size::{SizeText, parse_count, shorten};
 
-/// What the value of a flag is.
+/// Type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A text.
+    /// Text.
     Text,
-    /// A size in bytes, with a unit or without.
+    /// Size in bytes, with an optional unit.
     Size,
     /// A whole number.
     Count,
-    /// A number such as 0.01.
+    /// Decimal number such as 0.01.
     Number,
-    /// It has none: it is given or not.
+    /// No value: the flag is present or absent.
     Switch,
 }
 
-/// A value as a word of the command line.
+/// A value that a command-line argument can hold.
 pub(crate) trait FlagValue: Sized {
-    /// What it is.
+    /// Its type.
     const KIND: Kind;
 
-    /// Reads it.
+    /// Parses it.
     ///
     /// # Errors
-    /// For a text that is none.
+    /// Text that does not parse.
     fn of_text(text: &str) -> Result<Self, Error>;
 
-    /// Adds the words that give `key` this value.
+    /// Appends the arguments that set `key` to this value.
     fn push_flag(&self, key: &str, words: &mut Vec<String>);
 }
 
@@ -80,7 +80,7 @@ fn flag(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
 }
 
-/// `word` as a POSIX shell takes it for one word.
+/// Quotes `word` for a POSIX shell, if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -11,50 +11,50 @@ use crate::size::{parse_count, shorten};
 /// An access pattern over the pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Workload {
-    /// Touches pages drawn by xorshift64.
+    /// Touches random pages (xorshift64).
     Random,
-    /// Touches every N-th page, wrapping round the mapping.
+    /// Touches every N-th page, wrapping around the mapping.
     Stride(u64),
-    /// Touches each page in order, wrapping.
+    /// Touches all pages in order, wrapping around.
     Sequential,
-    /// Touches each page from the last to the first, wrapping.
+    /// Touches all pages in reverse order, wrapping around.
     Reverse,
     /// Touches page 0 only.
     First,
-    /// Touches as K streams in turn, each sequential in its own K-th of the mapping.
+    /// Touches as K interleaved streams, each sequential in its own K-th of the mapping.
     Interleave(u64),
-    /// Touches pages drawn by rank, rank r with a probability that falls as r to this power, in
+    /// Touches random pages, rank r with a probability proportional to 1/r^S; the value is S in
     /// thousandths.
     Zipf(u32),
-    /// Touches hot pages in so many of a hundred accesses, and otherwise the others.
+    /// Touches a hot set with a given share of the accesses, and the other pages otherwise.
     Hot {
-        /// Of the accesses.
+        /// Share of the accesses, in percent.
         percent: u8,
-        /// Of the pages.
+        /// Share of the pages, in percent.
         hot_percent: u8,
     },
-    /// Reads blocks with `read(2)` at pages drawn by xorshift64.
+    /// Reads blocks with `read(2)` at random pages (xorshift64).
     ReadRandom,
-    /// Reads the file block after block with `read(2)`.
+    /// Reads the file sequentially in blocks with `read(2)`.
     ReadSequential,
-    /// Touches each page of each segment of an ELF file, in order.
+    /// Touches all pages of all segments of an ELF file, in order.
     Elf,
     /// Calls the stub in each page, in order.
     ExecCold,
-    /// Calls stubs in pages drawn by xorshift64.
+    /// Calls stubs in random pages (xorshift64).
     ExecRandom,
 }
 
-/// The name of the workload.
+/// Name of the workload `thrash`.
 pub const THRASH: &str = "thrash";
 
-/// The name of the command. It is no workload.
+/// Name of the command `folio-ops`, which is not a workload.
 pub const FOLIO_OPS: &str = "folio-ops";
 
-/// The name of two phases in one: [`Workload::ExecCold`], then [`Workload::ExecRandom`].
+/// Name of a workload of two phases: [`Workload::ExecCold`], then [`Workload::ExecRandom`].
 pub(crate) const EXEC: &str = "exec";
 
-/// Names without a number.
+/// Names without parameters.
 const PLAIN: [(&str, Workload); 9] = [
     ("random", Workload::Random),
     ("sequential", Workload::Sequential),
@@ -76,7 +76,7 @@ impl Workload {
         matches!(self, Workload::ReadRandom | Workload::ReadSequential)
     }
 
-    /// Whether its pages are drawn from a seed.
+    /// Whether its accesses depend on the seed.
     pub const fn is_random(self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ impl Workload {
         )
     }
 
-    /// Whether it calls what it maps, so that the mapping is executable.
+    /// Whether it calls code, which requires an executable mapping.
     pub const fn is_exec(self) -> bool {
         matches!(self, Workload::ExecCold | Workload::ExecRandom)
     }
@@ -122,10 +122,10 @@ impl FromStr for Workload {
     }
 }
 
-/// The largest exponent of `zipf`.
+/// Largest exponent of `zipf`.
 const MOST_EXPONENT: u32 = 10;
 
-/// Digits of it after the point.
+/// Decimal places of the exponent.
 const EXPONENT_DIGITS: usize = 3;
 
 fn zipf(exponent: &str) -> Result<Workload, Error> {

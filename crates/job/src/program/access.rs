@@ -1,4 +1,4 @@
-//! What an access to a page does.
+//! Kinds of access to a page.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,6 @@ pub enum Access {
     Read,
     /// Writes a byte, to a private mapping.
     Write,
-    /// Calls the code that the page begins with, which returns at once.
+    /// Calls the code at the start of the page, which returns immediately.
     Call,
 }

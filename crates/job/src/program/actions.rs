@@ -1,5 +1,5 @@
-//! Calls about a range as steps of a program: `madvise`, `mprotect` and `munmap` for one of a
-//! mapping, `fadvise` for one of a file.
+//! Phases that are system calls on a range: `madvise`, `mprotect` and `munmap` of a mapping,
+//! `fadvise` of a file.
 
 use filemap_core::units::PageCount;
 
@@ -13,7 +13,7 @@ use crate::limits::{one_of, pages, size};
 use crate::size::shorten;
 
 impl ThreadPhaseSpec {
-    /// Refuses a call about a range beside accesses, and two kinds at once.
+    /// Rejects a call together with accesses or with another call.
     pub(super) fn check_call(&self) -> Result<(), Error> {
         let conflict = |key, other, remedy| Err(Error::KeyConflict { key, other, remedy });
         let given = [
@@ -57,7 +57,7 @@ impl ThreadPhaseSpec {
         conflict(key, "accesses", remedy)
     }
 
-    /// The step of `madvise` for a mapping.
+    /// The `madvise` step for a mapping.
     pub(super) fn madvise(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Madvise::ALL;
         let advice = one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
@@ -74,7 +74,7 @@ impl ThreadPhaseSpec {
         Ok(ProgramStep::Madvise { mapping, advice, first, pages })
     }
 
-    /// The pages of a mapping that the step is about: its first, and how many.
+    /// The range of a mapping that the phase applies to: first page and length.
     fn part(&self, of: &NamedMapping, page_size: u64) -> Result<(u64, u64), Error> {
         let first = pages("offset", &self.offset, 0, page_size).map_err(keyed)?.unwrap_or(0);
         let beyond = |page: u64| {
@@ -92,14 +92,14 @@ impl ThreadPhaseSpec {
         Ok((first, len))
     }
 
-    /// The step of `unmap` for a mapping, or for a part of it.
+    /// The `munmap` step for a mapping or a part of it.
     pub(super) fn unmaps(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let (first, pages) = self.part(&program.mappings[mapping], program.page_size())?;
         let (first, pages) = (PageCount(first), PageCount(pages));
         Ok(ProgramStep::Unmap { mapping, first, pages })
     }
 
-    /// The step of `mprotect` for a mapping.
+    /// The `mprotect` step for a mapping.
     pub(super) fn mprotect(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let (known, name) = (Protection::ALL, Protection::name);
         let asked = one_of("mprotect", "protection", &self.mprotect, known[0], known, name);
@@ -110,7 +110,7 @@ impl ThreadPhaseSpec {
             let remedy = "that has protections of its own; map it without";
             return Err(Error::KeyConflict { key, other, remedy });
         }
-        // What it was mapped for is no change.
+        // The original protection is no change.
         let protection = match asked {
             Protection::Write if of.private => Protection::AsMapped,
             Protection::Exec if of.exec => Protection::AsMapped,
@@ -121,7 +121,7 @@ impl ThreadPhaseSpec {
         Ok(ProgramStep::Mprotect { mapping, protection, first, pages })
     }
 
-    /// The step of `fadvise` for an open file.
+    /// The `fadvise` step for an open file.
     pub(super) fn fadvise(&self, open: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Fadvise::ALL;
         let advice = one_of("fadvise", "advice", &self.fadvise, known[0], known, Fadvise::name);

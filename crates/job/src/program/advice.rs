@@ -1,29 +1,29 @@
-//! Advice that a program gives: what `madvise` and `fadvise` can say.
+//! Advice of `madvise` and `fadvise`.
 
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use serde::{Deserialize, Serialize};
 
 use crate::size::format_size;
 
-/// What `madvise(2)` says of a range of a mapping.
+/// Advice of `madvise(2)` for a range of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Madvise {
-    /// Advice that the range keeps.
+    /// Advice kept as flags of the VMA.
     Flag(AdviceFlag),
     /// MADV_WILLNEED: reads the range ahead.
     WillNeed,
-    /// MADV_DONTNEED: takes its page-table entries and private copies away.
+    /// MADV_DONTNEED: drops page-table entries and private copies.
     DontNeed,
-    /// MADV_COLD: its pages are the next to be evicted.
+    /// MADV_COLD: makes the pages the first candidates for eviction.
     Cold,
-    /// MADV_PAGEOUT: evicts its pages.
+    /// MADV_PAGEOUT: evicts the pages.
     PageOut,
-    /// MADV_POPULATE_READ: faults each of its pages in.
+    /// MADV_POPULATE_READ: faults in every page.
     PopulateRead,
 }
 
 impl Madvise {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Madvise; 10] = [
         Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)),
         Madvise::Flag(AdviceFlag::Read(ReadHint::Random)),
@@ -37,7 +37,7 @@ impl Madvise {
         Madvise::PopulateRead,
     ];
 
-    /// The name in job files and reports.
+    /// Name in job files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)) => "normal",
@@ -54,16 +54,16 @@ impl Madvise {
     }
 }
 
-/// What `posix_fadvise(2)` says of an open file, or of a range of it.
+/// Advice of `posix_fadvise(2)` for an open file or a range of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fadvise {
-    /// POSIX_FADV_NORMAL: takes the next three back.
+    /// POSIX_FADV_NORMAL: resets the next three.
     Normal,
-    /// POSIX_FADV_RANDOM: reads no more than is asked for.
+    /// POSIX_FADV_RANDOM: disables readahead.
     Random,
     /// POSIX_FADV_SEQUENTIAL: doubles the readahead size.
     Sequential,
-    /// POSIX_FADV_NOREUSE: accesses through its mappings do not count for reclaim.
+    /// POSIX_FADV_NOREUSE: reclaim ignores accesses through its mappings.
     NoReuse,
     /// POSIX_FADV_WILLNEED: reads the range ahead.
     WillNeed,
@@ -72,7 +72,7 @@ pub enum Fadvise {
 }
 
 impl Fadvise {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Fadvise; 6] = [
         Fadvise::Normal,
         Fadvise::Random,
@@ -82,7 +82,7 @@ impl Fadvise {
         Fadvise::DontNeed,
     ];
 
-    /// The name in job files and reports.
+    /// Name in job files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Fadvise::Normal => "normal",
@@ -94,13 +94,13 @@ impl Fadvise {
         }
     }
 
-    /// Whether it is about a range; others are about the open file, whatever range is given.
+    /// Whether it applies to the given range. The others apply to the whole open file.
     pub const fn has_range(self) -> bool {
         matches!(self, Fadvise::WillNeed | Fadvise::DontNeed)
     }
 }
 
-/// A range in words: empty where it is everything.
+/// A range for reports; empty for the whole file.
 pub(super) fn shown_range(offset: u64, len: Option<u64>) -> String {
     match (offset, len) {
         (0, None) => String::new(),

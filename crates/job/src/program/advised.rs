@@ -1,4 +1,4 @@
-//! Advice in place of the program's own: what if it had advised its mappings otherwise.
+//! Overrides a program's own advice, to predict how it would run with other advice.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,11 @@ use crate::size::shorten;
 use filemap_core::address::vma::AdviceFlag;
 
 impl ProgramSpec {
-    /// Has mappings advised `advice` from when they are made: those that `name` names or that map
-    /// the file of that name, or all. Where the program says itself how they are read, it says
-    /// the same as `advice` then.
+    /// Advises mappings `advice` from their creation: those with the name `name` or of the file
+    /// with that name, or all. Read advice that the program gives later is replaced too.
     ///
     /// # Errors
-    /// No such advice; no mapping or file of that name; no mapping at all.
+    /// Unknown advice; no mapping or file of that name; no mappings.
     pub fn advise(&mut self, name: Option<&str>, advice: &str) -> Result<(), Error> {
         if self.mapping.is_empty() {
             let remedy = "a program that maps a file, as advice is for mappings";

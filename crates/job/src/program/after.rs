@@ -1,4 +1,4 @@
-//! The order between steps of different threads, and whether all of them come to begin.
+//! Ordering between steps of different threads, and the check for deadlocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,20 +9,19 @@ use super::{Job, ProgramStep, ProgramThread, Rounds};
 use crate::Error;
 use crate::size::shorten;
 
-/// A step of a thread, both as indexes.
+/// A step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StepOf {
-    /// The thread.
+    /// Index of the thread.
     pub thread: usize,
-    /// Its step.
+    /// Index of the step.
     pub step: usize,
 }
 
-/// Puts what steps of `threads` wait for into `program`, which has the steps.
+/// Adds the dependencies of `threads` to `program`, which already has the steps.
 ///
 /// # Errors
-/// When a step waits for one that is not there, or for one of its own thread, and when steps wait
-/// for each other.
+/// A dependency on a phase that does not exist or on the thread itself, and circular dependencies.
 pub(super) fn take(
     threads: &[ThreadSpec],
     names: &Names<'_>,
@@ -72,7 +71,7 @@ fn find(
     Ok(StepOf { thread: other, step: after.phase as usize - 1 })
 }
 
-/// `of`, where it and the thread numbered `waits` take their steps once.
+/// Returns `of` if its thread and the waiting thread `waits` both run their steps only once.
 fn once(of: StepOf, waits: usize, program: &Job) -> Result<StepOf, Error> {
     let repeats = |number: &usize| program.threads[*number].rounds != Rounds::Times(1);
     match [waits, of.thread].into_iter().find(repeats) {
@@ -84,7 +83,7 @@ fn once(of: StepOf, waits: usize, program: &Job) -> Result<StepOf, Error> {
     }
 }
 
-/// A step that can never begin, if there is one: where one round of all threads comes to.
+/// Simulates one round of all threads and returns a step that can never start, if any.
 fn stuck(program: &Job) -> Option<StepOf> {
     let threads = &program.threads;
     let mut done = vec![0; threads.len()];
@@ -109,8 +108,8 @@ fn stuck(program: &Job) -> Option<StepOf> {
     }
 }
 
-/// The next step of thread `number` that waits for something which is not done, or for the barrier
-/// returned.
+/// The next step of thread `number` that cannot start because of an unfinished dependency, or
+/// because of the returned barrier.
 fn next_that_waits(
     thread: &ProgramThread,
     done: &[usize],

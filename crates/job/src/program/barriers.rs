@@ -1,4 +1,4 @@
-//! Barriers: where threads wait for each other.
+//! Barriers between threads.
 
 use super::error::ProgramError;
 use super::spec::ThreadSpec;
@@ -6,7 +6,7 @@ use super::{Barrier, Job, ProgramStep, ProgramThread, Rounds};
 use crate::Error;
 use crate::size::shorten;
 
-/// Puts the barriers that `threads` name into `program`.
+/// Adds the barriers that `threads` name to `program`.
 pub(super) fn take(threads: &[ThreadSpec], program: &mut Job) {
     for thread in threads {
         let mut named: Vec<&String> =
@@ -22,7 +22,7 @@ pub(super) fn take(threads: &[ThreadSpec], program: &mut Job) {
     }
 }
 
-/// How often a thread comes to a barrier that it names `times`, in words.
+/// Describes how often a thread that names a barrier `times` reaches it.
 fn often(times: usize, rounds: u64) -> String {
     match rounds {
         1 => format!("{times}x"),
@@ -30,14 +30,14 @@ fn often(times: usize, rounds: u64) -> String {
     }
 }
 
-/// Refuses threads that come to a barrier unequally often.
+/// Rejects barriers that threads do not reach equally often.
 pub(super) fn check(program: &Job) -> Result<(), Error> {
     for (number, barrier) in program.barriers.iter().enumerate() {
         let comes = |thread: &ProgramThread| {
             let is_it = |step: &&ProgramStep| **step == ProgramStep::Barrier { barrier: number };
             thread.steps.iter().filter(is_it).count()
         };
-        // How many rounds begin in some time is not known.
+        // The number of rounds within a time is unknown.
         let rounds = |thread: &ProgramThread| match thread.rounds {
             Rounds::Times(times) => Ok(times),
             Rounds::For(_) => Err(ProgramError::TimedBarrier {

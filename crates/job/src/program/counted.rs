@@ -1,4 +1,4 @@
-//! Tables that stand for several files or threads of the same kind.
+//! Expansion of tables with a `count` into that many files or threads.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,18 +12,17 @@ use crate::bounds::{MAX_FILES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::{out_of_range, within};
 use crate::size::shorten;
 
-/// A program without counts, and which table of the job file each of its own comes of.
+/// A program with counts expanded, and the table that each expanded one came from.
 pub(super) struct Counted<'a> {
     pub(super) spec: Cow<'a, ProgramSpec>,
     pub(super) tables: TableOf,
 }
 
-/// How often each of the tables of one kind is there that is there several times, by name.
+/// Counts of the repeated tables of one kind, by name.
 type Counts<'a> = BTreeMap<&'a str, u64>;
 
 impl ProgramSpec {
-    /// The same, in which a table that has a count is there so often: `x` with a count of 2 is
-    /// `x-1` and `x-2`.
+    /// Expands tables with a count: `x` with a count of 2 becomes `x-1` and `x-2`.
     pub(super) fn counted(&self) -> Result<Counted<'_>, Error> {
         if !self.is_counted() {
             let tables = TableOf {
@@ -100,13 +99,13 @@ impl ProgramSpec {
         Ok(Counted { spec: Cow::Owned(spec), tables })
     }
 
-    /// Whether a table stands for several files or threads.
+    /// Whether any table has a count.
     pub(crate) fn is_counted(&self) -> bool {
         self.file.iter().any(|file| file.count.is_some())
             || self.thread.iter().any(|thread| thread.count.is_some())
     }
 
-    /// Refuses more files and threads in all than a program has, and more phases of a table.
+    /// Rejects counts that exceed the maximum number of files, threads or phases in total.
     fn check_counts(&self) -> Result<(), Error> {
         let files = self.file.iter().map(|file| file.count.unwrap_or(1));
         let threads = self.thread.iter().map(|thread| thread.count.unwrap_or(1));
@@ -147,7 +146,7 @@ impl ThreadSpec {
         valid.transpose().map_err(|error| in_table("thread", name, keyed(error)))
     }
 
-    /// The thread numbered `number` of those that are called `name`, or the only one.
+    /// Copy `number` of this thread, called `name`; `None`: the thread has no count.
     fn one(
         &self,
         name: &str,
@@ -180,7 +179,7 @@ impl ThreadSpec {
     }
 }
 
-/// Each of `tables` as often as it is there, and which of them that is.
+/// Expands `tables`, and returns for each copy the index of its table.
 fn repeated<'c, T>(
     tables: &[T],
     count: impl Fn(&T) -> Option<&'c u64>,
@@ -197,13 +196,13 @@ fn repeated<'c, T>(
     all.map(|(at, table, number)| (at, make(table, number))).unzip()
 }
 
-/// What the one numbered `number` of `counts` is called, or the only one.
+/// The name of copy `number`, if tables called `name` have a count.
 fn one(counts: &Counts<'_>, name: &str, number: Option<u64>) -> String {
     numbered(name, number.filter(|_| counts.contains_key(name)))
 }
 
 fn numbered(name: &str, number: Option<u64>) -> String {
-    // One without a name is refused as such.
+    // An empty name is rejected later.
     let number = number.filter(|_| !name.trim().is_empty());
     number.map_or(name.to_string(), |number| format!("{name}-{number}"))
 }

@@ -1,9 +1,9 @@
-//! What can be wrong with the tables of a program.
+//! Errors in the tables of a job.
 
-/// Why the tables of a job file make no program: one line that names the value and the remedy.
+/// Why the tables of a job file are invalid: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProgramError {
-    /// Folios that are no larger than a block cannot be split.
+    /// Folios not larger than a block cannot be split.
     #[error(
         "block_size: what MADV_COLD and MADV_PAGEOUT split in files with blocks larger than a page is \
          not modelled; leave out the advice, or block_size"
@@ -12,31 +12,31 @@ pub enum ProgramError {
     /// A table has no name.
     #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
     NoName {
-        /// The kind of table.
+        /// Kind of table.
         table: &'static str,
-        /// Counted from 1.
+        /// Number of the table, from 1.
         number: usize,
     },
-    /// A name has line breaks or other control characters, which would garble the reports.
+    /// A name contains line breaks or other control characters, which would garble reports.
     #[error(
         "one of the [[{table}]] tables is named '{name}' with line breaks or other control \
          characters in it; give it a name of one line"
     )]
     NameOfLines {
-        /// The kind of table.
+        /// Kind of table.
         table: &'static str,
-        /// The name, with blanks in place of what it may not have.
+        /// The name, with blanks in place of the invalid characters.
         name: String,
     },
     /// Two tables of a kind have the same name.
     #[error("two [[{table}]] tables are named '{name}'; give each a name of its own")]
     SameName {
-        /// The kind of table.
+        /// Kind of table.
         table: &'static str,
         /// The name.
         name: String,
     },
-    /// A mapping that one thread makes or takes away, in a phase of another.
+    /// A mapping that one thread maps or unmaps is used by another.
     #[error(
         "mapping '{name}' is mapped or unmapped by thread '{by}', so no other thread may use it; \
          use a mapping that is there from the beginning to the end, or one of the thread's own"
@@ -44,10 +44,10 @@ pub enum ProgramError {
     MappedByAnother {
         /// The mapping.
         name: String,
-        /// The thread that makes it or takes it away.
+        /// The thread that maps or unmaps it.
         by: String,
     },
-    /// A thread that takes its steps again finds another mapping there than the first time.
+    /// A repeated round would start with other mappings than the first.
     #[error(
         "mapping '{name}' is {how} at the end of a round, as it is not at its beginning, so that \
          the next round cannot do the same; put a phase with {remedy} = '{name}' into the round"
@@ -55,12 +55,12 @@ pub enum ProgramError {
     OtherRound {
         /// The mapping.
         name: String,
-        /// What it is at the end.
+        /// Its state at the end of a round.
         how: &'static str,
-        /// The key that changes that.
+        /// The key that restores the state.
         remedy: &'static str,
     },
-    /// A thread that takes its steps again waits for others, or they for it.
+    /// A dependency that involves a thread which repeats its phases.
     #[error(
         "'after' is for threads that do their phases once, and thread '{name}' repeats them; use a \
          'barrier', or leave out 'repeat' and 'for'"
@@ -69,18 +69,18 @@ pub enum ProgramError {
         /// The thread.
         name: String,
     },
-    /// A step is about pages that were unmapped before it.
+    /// A step uses pages that were unmapped before.
     #[error(
         "page {page} of mapping '{name}' was unmapped before; name pages that are still mapped, or \
          unmap all of it and map it again"
     )]
     PartGone {
-        /// The first such page, counted from the mapping's first.
+        /// The first such page, relative to the mapping.
         page: u64,
         /// The mapping.
         name: String,
     },
-    /// A part of a mapping is unmapped when a round ends.
+    /// Part of a mapping is unmapped at the end of a round.
     #[error(
         "a part of mapping '{name}' is unmapped at the end of a round, and the next one begins with \
          all of it; unmap all of it and map it again in the round"
@@ -89,7 +89,7 @@ pub enum ProgramError {
         /// The mapping.
         name: String,
     },
-    /// Nothing is left of a mapping of which parts are unmapped.
+    /// Unmapping this part leaves nothing of the mapping.
     #[error(
         "mapping '{name}': with this part nothing is left of it; unmap all of it, without 'offset' \
          and 'len'"
@@ -98,7 +98,7 @@ pub enum ProgramError {
         /// The mapping.
         name: String,
     },
-    /// A table that is there several times is named by threads that are not there as often.
+    /// A table with a count is named by threads that do not have the same count.
     #[error(
         "'{name}' is of files with a count of {count}, and the thread that names it has {threads}; \
          give the thread count = {count}"
@@ -106,12 +106,12 @@ pub enum ProgramError {
     OtherCount {
         /// The name.
         name: String,
-        /// How often it is there.
+        /// Its count.
         count: u64,
         /// The count of the thread, if it has one.
         threads: String,
     },
-    /// A thread that makes rounds for a time comes to a barrier.
+    /// A thread limited by time reaches a barrier.
     #[error(
         "thread '{thread}' makes rounds for a time, so it is not known how often it comes to the \
          barrier '{name}'; give it 'repeat' in place of 'for'"
@@ -122,7 +122,7 @@ pub enum ProgramError {
         /// The thread.
         thread: String,
     },
-    /// Threads do not come to a barrier equally often.
+    /// Threads do not reach a barrier equally often.
     #[error(
         "barrier '{name}': thread '{one}' comes to it {often} and thread '{other}' {other_often}, \
          so that one would wait for ever; have all that name it come equally often in as many \
@@ -133,14 +133,14 @@ pub enum ProgramError {
         name: String,
         /// A thread.
         one: String,
-        /// How often it comes.
+        /// How often it reaches the barrier.
         often: String,
-        /// Another one.
+        /// Another thread.
         other: String,
-        /// How often that comes.
+        /// How often that thread reaches it.
         other_often: String,
     },
-    /// The name of a process makes no sense.
+    /// An invalid process name.
     #[error(
         "'{name}' is no name of a process, which is one line of text; give it a name such as 'worker'"
     )]
@@ -151,12 +151,12 @@ pub enum ProgramError {
     /// Too many processes.
     #[error("{processes} processes, with main, are too many; give at most {most}")]
     ManyProcesses {
-        /// How many there are.
+        /// Number of processes.
         processes: usize,
-        /// How many may be.
+        /// Maximum number of processes.
         most: usize,
     },
-    /// A phase waits for one of its own thread.
+    /// A phase depends on a phase of its own thread.
     #[error(
         "'after': it waits for a phase of its own thread '{name}', whose order is that of its \
          phases; name another thread"
@@ -165,55 +165,55 @@ pub enum ProgramError {
         /// The thread.
         name: String,
     },
-    /// A phase waits for one that is not there.
+    /// A phase depends on one that does not exist.
     #[error("'after': thread '{name}' has no phase {phase}; give one from 1 to {phases}")]
     NoPhase {
-        /// The phase, counted from 1.
+        /// Number of the phase, from 1.
         phase: u64,
         /// The thread.
         name: String,
-        /// How many it has.
+        /// Number of phases of the thread.
         phases: u64,
     },
-    /// Phases wait for each other.
+    /// Circular dependencies between phases.
     #[error(
         "{step} can never begin, as phases wait for each other in a circle; take out an 'after' or a \
          'barrier'"
     )]
     Circle {
-        /// The step.
+        /// A step in the circle.
         step: String,
     },
-    /// A phase of a thread does not say what it does, or says several things.
+    /// A phase specifies no action, or several.
     #[error(
         "a phase does one thing; give one of 'mapping' or 'open' with a workload, advice or \
          protection, 'map', 'unmap', 'fork', 'barrier', or 'sleep_ns'"
     )]
     NoSubject,
-    /// A mapping is used where it is not there.
+    /// A mapping is used where it is not mapped.
     #[error("mapping '{name}' is not there at this point; put a phase with map = '{name}' before")]
     NotMapped {
         /// The mapping.
         name: String,
     },
-    /// A mapping is made where it is there.
+    /// A mapping is mapped twice.
     #[error("mapping '{name}' is there already; put a phase with unmap = '{name}' before")]
     AlreadyMapped {
         /// The mapping.
         name: String,
     },
-    /// A mapping begins beyond the end of its file and has no length of its own.
+    /// A mapping starts beyond the end of its file and has no length.
     #[error(
         "it begins at page {offset_pages} of a file of {file_pages} pages; give a 'len', or a \
          smaller 'offset'"
     )]
     NothingLeft {
-        /// Its first page in the file.
+        /// Offset of the mapping, in pages.
         offset_pages: u64,
-        /// Pages of the file.
+        /// Length of the file, in pages.
         file_pages: u64,
     },
-    /// The mappings of a program do not fit the address space.
+    /// The mappings do not fit the address space.
     #[error(
         "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give \
          smaller mappings"
@@ -222,31 +222,31 @@ pub enum ProgramError {
         /// The first mapping that does not fit.
         name: String,
     },
-    /// What a program holds beside its files leaves no memory for them.
+    /// Anonymous memory fills the memory limit.
     #[error(
         "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets; lower \
          'anonymous', or raise '{key}'"
     )]
     NoRoomForFiles {
-        /// What it holds.
+        /// Size of the anonymous memory.
         anonymous: String,
         /// The limit.
         limit: String,
-        /// The key that sets it.
+        /// The key that sets the limit.
         key: &'static str,
     },
-    /// A page to be populated lies beyond the end of the file.
+    /// A page to populate lies beyond the end of the file.
     #[error(
         "page {page} of mapping '{name}' lies beyond the last page of its file, where \
          populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
     )]
     PopulatesBeyond {
-        /// The page, counted from the mapping's first.
+        /// The page, relative to the mapping.
         page: u64,
         /// The mapping.
         name: String,
     },
-    /// A read past the page cache does not begin or end with a block.
+    /// A direct read is not aligned to blocks.
     #[error(
         "'{key}': {bytes} is not a multiple of 4k, and open file '{open}' with direct = true reads \
          whole blocks; round it, or leave out direct"
@@ -259,22 +259,22 @@ pub enum ProgramError {
         /// The open file.
         open: String,
     },
-    /// An offset that is listed lies beyond its file.
+    /// A listed offset lies beyond the end of the file.
     #[error("offset {offset} is beyond the file; its last byte is {last}")]
     BeyondFile {
         /// The offset in bytes.
         offset: u64,
-        /// The last byte of the file.
+        /// Offset of the last byte of the file.
         last: u64,
     },
-    /// A page that is listed lies beyond its mapping.
+    /// A listed page lies beyond the mapping.
     #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
     BeyondMapping {
-        /// The page, counted from the mapping's first.
+        /// The page, relative to the mapping.
         page: u64,
         /// The mapping.
         name: String,
-        /// Its last page.
+        /// Last page of the mapping.
         last: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What a program maps of each of its files.
+//! The mapped parts of each file.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use filemap_core::units::PageIndex;
 use super::Job;
 use crate::parts::merged;
 
-/// What is mapped of one file.
+/// The mapped parts of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedParts {
-    /// Its pages, as ranges in order that neither touch nor overlap.
+    /// The mapped pages, as sorted and disjoint ranges that do not touch.
     pub ranges: Vec<Range<PageIndex>>,
-    /// The page after the last of the file.
+    /// The page after the end of the file.
     pub end: PageIndex,
-    /// A mapping shows the segments of a program.
+    /// A mapping consists of ELF segments.
     pub has_segments: bool,
 }
 
 impl Job {
-    /// What is mapped of each file, in their order.
+    /// The mapped parts of each file, in the order of files.
     pub fn mapped_parts(&self) -> Vec<MappedParts> {
         let ends = (0..self.files.len()).map(|file| PageIndex(self.file_pages(file).0));
         let none = |end| MappedParts { ranges: Vec::new(), end, has_segments: false };

@@ -1,7 +1,7 @@
-//! Jobs shaped like programs: files, open file descriptions, mappings, and threads in phases.
+//! Jobs with tables: files, open file descriptions, mappings, and threads with phases.
 //!
-//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Job`] of
-//! it, in which names have become indexes and every value is resolved.
+//! A [`ProgramSpec`] is the job as written; [`ProgramSpec::validate`] resolves its names and values
+//! to a [`Job`].
 
 mod access;
 mod actions;
@@ -51,75 +51,75 @@ pub use self::spec::{
 pub use self::step::ProgramStep;
 pub use self::used_parts::{UsedPart, UsedParts};
 
-/// An odd number that is far from every small one: neighbouring threads draw different numbers.
+/// 2^64 divided by the golden ratio: spreads the seeds of neighbouring threads.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where threads wait for each other.
+/// A barrier that threads wait at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
-    /// What steps call it.
+    /// Name in steps.
     pub name: String,
-    /// How many threads have to come before all go on.
+    /// Number of threads that must arrive before all continue.
     pub threads: usize,
 }
 
 /// A thread with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramThread {
-    /// Its name: its number from 1 where it has none.
+    /// Name. Default: its number, from 1.
     pub name: String,
-    /// Its process, as an index.
+    /// Index of its process.
     pub process: usize,
-    /// It begins at some time within so many nanoseconds.
+    /// Maximum random start delay, in nanoseconds.
     pub stagger_ns: u64,
-    /// How often it takes its steps.
+    /// How often it repeats its steps.
     pub rounds: Rounds,
-    /// What it does in a round, in order: at least one step.
+    /// The steps of a round, in order: at least one.
     pub steps: Vec<ProgramStep>,
-    /// The steps that wait for steps of other threads before they begin, in order: each as an
-    /// index, with what it waits for. No steps wait for each other in a circle.
+    /// The steps that depend on steps of other threads, in order: index and dependencies. There are
+    /// no circular dependencies.
     pub after: Vec<(usize, Vec<StepOf>)>,
 }
 
 /// A file with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// What other tables call it.
+    /// Name in other tables.
     pub name: String,
     /// The file.
     pub file: File,
 }
 
-/// An open file description: what `open(2)` makes.
+/// An open file description, as created by `open(2)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// What other tables call it.
+    /// Name in other tables.
     pub name: String,
-    /// The file, as an index.
+    /// Index of the file.
     pub file: usize,
-    /// Its reads go past the page cache.
+    /// Opened with `O_DIRECT`: reads bypass the page cache.
     pub direct: bool,
 }
 
 /// A mapping with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedMapping {
-    /// What other tables call it.
+    /// Name in other tables.
     pub name: String,
-    /// The open file that it is made from, as an index.
+    /// Index of the open file.
     pub open: usize,
-    /// The mapping. It may be longer than the file; a touch beyond the file's end is SIGBUS. Where
-    /// it has segments only its length, advice and shift count: the length is that of all of them.
+    /// The mapping. It may be longer than the file; touching a page beyond the end of the file is
+    /// SIGBUS. With segments only its length (the sum of theirs), advice and shift are used.
     pub mapping: Mapping,
-    /// The segments of a program or library that are mapped, each as a VMA at its own place; none
-    /// where one part of the file is.
+    /// ELF segments of a program or library, each a VMA at its own address; empty if a single range
+    /// of the file is mapped.
     pub segments: Vec<Segment>,
-    /// Whether it is there before the first step.
+    /// Whether it exists before the first step.
     pub at_start: bool,
 }
 
 impl ProgramThread {
-    /// A thread of the first process that takes `steps` once, and waits for nobody.
+    /// A thread of the first process that runs `steps` once without dependencies.
     pub fn once(steps: Vec<ProgramStep>) -> ProgramThread {
         ProgramThread {
             name: "1".to_string(),
@@ -131,7 +131,7 @@ impl ProgramThread {
         }
     }
 
-    /// When it begins as thread number `number` of a program with this `seed`, in nanoseconds.
+    /// Start delay, as thread `number` of a program with this `seed`, in nanoseconds.
     pub fn begins_ns(&self, number: usize, seed: u64) -> u64 {
         match self.stagger_ns {
             0 => 0,
@@ -142,7 +142,7 @@ impl ProgramThread {
         }
     }
 
-    /// Whether a round of it has accesses.
+    /// Whether its steps include accesses.
     pub fn has_accesses(&self) -> bool {
         self.steps.iter().any(|step| step.accesses() > 0)
     }

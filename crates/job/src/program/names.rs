@@ -1,4 +1,4 @@
-//! The names of a program's tables, and errors by these names.
+//! Names of tables, and errors that refer to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// An error of a flag as one of the key of that name.
+/// Converts an error about a flag to one about the key.
 pub(super) fn keyed(error: Error) -> Error {
     match error {
         Error::Flag { flag, error } => Error::Key { key: flag.replace('-', "_"), error },
@@ -63,7 +63,7 @@ pub(super) fn keyed(error: Error) -> Error {
     }
 }
 
-/// An error in the table that is called `name`.
+/// Adds the table called `name` to an error.
 pub(super) fn in_table(table: &'static str, name: &str, error: Error) -> Error {
     Error::InTable { table, name: shorten(name), error: Box::new(keyed(error)) }
 }

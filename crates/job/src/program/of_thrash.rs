@@ -1,5 +1,4 @@
-//! The workload `thrash`: threads that each map, read and unmap a file of their own, as the program
-//! that it is.
+//! The workload `thrash` as a program: threads that each map, read and unmap a file of their own.
 
 use super::ProgramSpec;
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
@@ -10,34 +9,34 @@ use crate::limits::{duration, pages, within};
 use crate::size::SizeText;
 use crate::workload::THRASH;
 
-/// Threads where no number is given.
+/// Default number of threads.
 const DEFAULT_THREADS: u64 = 64;
 
-/// Size of each file where none is given, in bytes.
+/// Default size of each file, in bytes.
 const DEFAULT_FILE_BYTES: u64 = 16 << 20;
 
-/// How long it runs where nothing says it.
+/// Default run time.
 const DEFAULT_DURATION: &str = "10s";
 
-/// The machine whose times are predicted where no other is named: reclaim takes time on it.
+/// Default machine profile: one with the costs of reclaim.
 const MACHINE: &str = "server";
 
-/// What a writer changes the protection of: its name, its bytes, and how long the writer sleeps
-/// after each change.
+/// The mapping whose protection writers change: its name, its size, and the sleep after each
+/// change.
 const WRITTEN: &str = "written";
 const WRITER_BYTES: u64 = 1 << 20;
 const WRITER_SLEEPS_NS: u64 = 1_000_000;
 
 impl JobSpec {
-    /// Whether it is of the workload `thrash`, of which [`JobSpec::thrash`] makes a program.
+    /// Whether the workload is `thrash`, which [`JobSpec::thrash`] converts to a program.
     pub fn is_thrash(&self) -> bool {
         self.workload.as_deref() == Some(THRASH)
     }
 
-    /// The program of a job of the workload `thrash`.
+    /// The program equivalent to the workload `thrash`.
     ///
     /// # Errors
-    /// A flag that it does not have, and a number of threads, size or time that no program has.
+    /// A flag that the workload does not accept; a number of threads, size or time out of range.
     pub fn thrash(&self) -> Result<ProgramSpec, Error> {
         self.check_of_thrash()?;
         let arch = self.valid_arch()?;
@@ -95,7 +94,7 @@ impl JobSpec {
         Ok(program.overlay(self))
     }
 
-    /// Refuses flags that jobs of one file only have.
+    /// Rejects flags that only jobs with a single file accept.
     fn check_of_thrash(&self) -> Result<(), Error> {
         if !self.phase.is_empty() {
             let remedy = "give it without phases";
@@ -112,7 +111,7 @@ impl JobSpec {
     }
 }
 
-/// A round of a thread that reads.
+/// A round of a reader thread.
 fn read_all(file_pages: u64) -> Vec<ThreadPhaseSpec> {
     let none = ThreadPhaseSpec::default;
     vec![
@@ -127,7 +126,7 @@ fn read_all(file_pages: u64) -> Vec<ThreadPhaseSpec> {
     ]
 }
 
-/// A round of a writer, whose pages are there.
+/// A round of a writer thread, whose pages are already mapped.
 fn change_written() -> Vec<ThreadPhaseSpec> {
     let populate = ThreadPhaseSpec {
         mapping: Some(WRITTEN.to_string()),
@@ -137,7 +136,7 @@ fn change_written() -> Vec<ThreadPhaseSpec> {
     [populate].into_iter().chain(change_protection(WRITTEN)).collect()
 }
 
-/// Phases of a writer: two changes of the protection of `mapping`, and a sleep after each.
+/// Phases of a writer: two changes of the protection of `mapping`, each followed by a sleep.
 pub fn change_protection(mapping: &str) -> Vec<ThreadPhaseSpec> {
     let none = ThreadPhaseSpec::default;
     let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };

@@ -1,4 +1,4 @@
-//! From the keys of a phase to the step of a thread.
+//! Conversion of the keys of a phase to a step.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl ThreadPhaseSpec {
             })
         };
         if let Some(name) = self.map.as_ref().or(self.unmap.as_ref()) {
-            // Only a part can be taken away; what is made is whole.
+            // Only `unmap` accepts a range; `map` creates the whole mapping.
             let part = self.unmap.as_ref();
             let other = ThreadPhaseSpec {
                 map: self.map.clone(),
@@ -96,7 +96,7 @@ impl ThreadPhaseSpec {
         }
     }
 
-    /// The step where it is about no mapping and no open file.
+    /// A step that involves no mapping and no open file.
     fn alone(&self, program: &Job) -> Result<Option<ProgramStep>, Error> {
         let step = match (&self.barrier, self.fork, self.sleep_ns) {
             (Some(name), ..) => {
@@ -164,7 +164,7 @@ impl ThreadPhaseSpec {
         Ok(ProgramStep::Touch { mapping, accesses, access, think_ns })
     }
 
-    /// What accesses of `workload` do through the mapping `of`.
+    /// The kind of access that `workload` makes through the mapping `of`.
     fn access(&self, workload: Workload, of: &NamedMapping) -> Result<Access, Error> {
         let conflict = |other, remedy| Err(Error::KeyConflict { key: "workload", other, remedy });
         let is_elf = !of.segments.is_empty();
@@ -193,8 +193,8 @@ impl ThreadPhaseSpec {
         }
     }
 
-    /// The accesses of a pattern over so many pages. `remedy` and `known` say which patterns there
-    /// are.
+    /// Accesses of a pattern over the given pages or bytes. `remedy` and `known` list the valid
+    /// patterns for error messages.
     pub(super) fn generated(
         &self,
         seed: u64,
@@ -221,7 +221,7 @@ impl ThreadPhaseSpec {
         })
     }
 
-    /// The pages that are listed in the phase itself.
+    /// The accesses listed inline in the phase.
     fn listed(&self, list: &Arc<Vec<u64>>, of: &NamedMapping, seed: u64) -> Result<Phase, Error> {
         self.check_list("pages")?;
         if self.offsets.is_some() {
@@ -239,7 +239,7 @@ impl ThreadPhaseSpec {
         Ok(Phase::listed(list.clone(), seed, 1))
     }
 
-    /// Refuses what a list says itself.
+    /// Rejects keys that conflict with an inline list.
     pub(super) fn check_list(&self, other: &'static str) -> Result<(), Error> {
         let accesses = ThreadPhaseSpec { bs: None, ..self.clone() }.accesses();
         if accesses == PhaseSpec::default() {
@@ -250,7 +250,7 @@ impl ThreadPhaseSpec {
     }
 }
 
-/// Refuses a call about the segments of a program, which stay as its loader maps them.
+/// Rejects calls on the segments of a program, which stay as its loader maps them.
 fn check_one_part(of: &NamedMapping, key: &'static str) -> Result<(), Error> {
     if of.segments.is_empty() {
         return Ok(());
@@ -259,6 +259,6 @@ fn check_one_part(of: &NamedMapping, key: &'static str) -> Result<(), Error> {
     Err(Error::KeyConflict { key, other: "a mapping with elf = true", remedy })
 }
 
-/// The patterns of pages through a mapping.
+/// Valid patterns of touches through a mapping.
 const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
     elf, exec:cold, exec:random";

@@ -1,5 +1,4 @@
-//! The pages of a mapping: which are touched, and where they lie, in its file and from the
-//! beginning of the mapping.
+//! Layout of a mapping: from touched pages to pages of the file and of the address range.
 
 use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
@@ -9,7 +8,7 @@ use crate::accesses::Accesses;
 use crate::parts::{Mapping, Phase};
 
 impl NamedMapping {
-    /// The first `pages` pages of the first open file, mapped from the start, shared, to be read.
+    /// A shared, read-only mapping of the first `pages` pages of the first open file.
     pub fn of_first(pages: PageCount) -> NamedMapping {
         let mapping = Mapping {
             offset: PageIndex(0),
@@ -24,14 +23,14 @@ impl NamedMapping {
         NamedMapping { name, open: 0, mapping, segments, at_start: true }
     }
 
-    /// Pages from its beginning to the end of the last part that is mapped.
+    /// Number of pages from its start to the end of its last part.
     pub fn span(&self) -> PageCount {
         let ends = self.segments.iter().map(|segment| segment.start + segment.pages);
         ends.max().unwrap_or(self.mapping.pages)
     }
 
-    /// Its parts of the file, in the order in which accesses count their pages: where each begins,
-    /// and how long it is.
+    /// Its parts, in the order in which accesses number their pages: first page in the file and
+    /// length.
     pub fn parts(&self) -> Vec<(PageIndex, PageCount)> {
         if self.segments.is_empty() {
             return vec![(self.mapping.offset, self.mapping.pages)];
@@ -39,8 +38,7 @@ impl NamedMapping {
         self.segments.iter().map(|segment| (segment.offset, segment.pages)).collect()
     }
 
-    /// The page of the file that page `page` shows, counted from its beginning; none where nothing
-    /// is mapped.
+    /// The page of the file at page `page` of the address range; `None` in a gap between segments.
     pub fn file_page(&self, page: PageIndex) -> Option<PageIndex> {
         let within = |start: u64, pages: PageCount, offset: PageIndex| {
             let into = page.0.checked_sub(start).filter(|into| *into < pages.0)?;
@@ -53,23 +51,23 @@ impl NamedMapping {
         segments.find_map(|part| within(part.start.0, part.pages, part.offset))
     }
 
-    /// Whether what is written to it stays in its process.
+    /// Whether writes stay private to the process.
     pub fn is_private(&self) -> bool {
         self.mapping.private || !self.segments.is_empty()
     }
 
-    /// The pages that are touched, in order, counted through all parts.
+    /// The touched pages in order, numbered consecutively through all parts.
     pub fn touches<'a>(&self, accesses: &'a Phase) -> Accesses<'a> {
         accesses.touches(self.mapping.pages)
     }
 
-    /// Says of a page that is counted through all parts which page of the file it is.
+    /// Maps a page numbered through all parts to its page in the file.
     pub fn in_file(&self) -> impl Fn(u64) -> PageIndex + use<> {
         let parts = self.parts().into_iter().map(|(start, pages)| (start.0, pages));
         through(parts.collect())
     }
 
-    /// Whether a page, counted from the mapping's beginning, is mapped executable.
+    /// Whether page `page` of the address range is executable.
     pub fn is_executable(&self, page: PageIndex) -> bool {
         let mut segments = self.segments.iter();
         let holding = segments
@@ -85,7 +83,7 @@ impl NamedMapping {
         }
     }
 
-    /// Says of such a page how many pages from the mapping's beginning it is.
+    /// Maps a page numbered through all parts to its page in the address range.
     pub fn from_beginning(&self) -> impl Fn(u64) -> PageIndex + use<> {
         let parts = self.segments.iter().map(|segment| (segment.start.0, segment.pages));
         let whole = self.segments.is_empty().then_some((0, self.mapping.pages));
@@ -93,10 +91,10 @@ impl NamedMapping {
     }
 }
 
-/// Counts through parts: where each begins, and its pages.
+/// Maps consecutive numbers to pages, given the start and length of each part.
 fn through(parts: Vec<(u64, PageCount)>) -> impl Fn(u64) -> PageIndex {
     let mut pages = 0;
-    // By the pages before them.
+    // Number of pages before the part, start and length.
     let parts = parts.into_iter().map(|(start, of_part)| {
         pages += of_part.0;
         (pages - of_part.0, start)

@@ -1,4 +1,4 @@
-//! Reads of an open file as a step of a program: in a pattern, or where a list says.
+//! Phases that read an open file, by a pattern or a list of offsets.
 
 use std::sync::Arc;
 
@@ -14,17 +14,16 @@ use crate::limits::size;
 use crate::parts::Phase;
 use crate::size::{format_size, shorten};
 
-/// What is read past the page cache begins and ends at multiples of that, in bytes, but for the end
-/// of the file. The kernel asks for multiples of the device's logical block, which is 512 bytes or
-/// 4 KiB: this goes with both.
+/// Alignment of direct I/O in bytes, except at the end of the file. The kernel requires the logical
+/// block size of the device, 512 bytes or 4 KiB; this satisfies both.
 pub const DIRECT_BLOCK_BYTES: u64 = 4096;
 
-/// The patterns of reads of an open file.
+/// Valid patterns of reads.
 const READS: &str = "read-random, read-sequential";
 
 impl ThreadPhaseSpec {
-    /// The reads that are listed in the phase itself: blocks of one size, each up to the end of a
-    /// file of `file_bytes`.
+    /// The reads listed inline in the phase: blocks of one size, cut off at the end of a file of
+    /// `file_bytes`.
     fn listed_reads(
         &self,
         list: &Arc<Vec<u64>>,
@@ -51,7 +50,7 @@ impl ThreadPhaseSpec {
         Ok(Phase::listed(list.clone(), seed, bs_bytes.ok_or_else(missing)?))
     }
 
-    /// The step of reads of an open file.
+    /// The step that reads an open file.
     pub(super) fn read(
         &self,
         open: usize,
@@ -97,7 +96,7 @@ impl ThreadPhaseSpec {
         let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
         let offset_bytes = offset_bytes.unwrap_or(0);
         let rest = file_bytes - offset_bytes;
-        // A part of whole pages ends with the file.
+        // Whole pages may be given up to the last page of the file.
         let most = rest.next_multiple_of(program.page_size());
         let len_bytes = size("len", &self.len, 1, most).map_err(keyed)?;
         let len_bytes = len_bytes.map_or(rest, |len_bytes| len_bytes.min(rest));

@@ -1,4 +1,4 @@
-//! How often a thread takes its steps.
+//! How often a thread repeats its steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,17 @@ use crate::Error;
 use crate::bounds::{MAX_ACCESSES, MAX_RUN_NS};
 use crate::limits::{duration, within};
 
-/// How often a thread takes its steps.
+/// How often a thread repeats its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rounds {
-    /// So many times: 1 or more.
+    /// This number of times, at least 1.
     Times(u64),
-    /// Again and again until so much of its time is over, in nanoseconds. It ends with the access
-    /// that it is at then.
+    /// Until this time has passed, in nanoseconds. The access in progress is completed.
     For(u64),
 }
 
 impl Rounds {
-    /// Whether another round begins, after so many.
+    /// Whether another round begins after `done` rounds.
     pub fn begins(self, done: u64) -> bool {
         match self {
             Rounds::Times(times) => done < times,
@@ -27,12 +26,12 @@ impl Rounds {
         }
     }
 
-    /// Whether a time ends them.
+    /// Whether it is limited by time.
     pub fn is_timed(self) -> bool {
         matches!(self, Rounds::For(_))
     }
 
-    /// When a thread has to end that began at `began_ns`: never where that is not known before.
+    /// End time of a thread that began at `began_ns`; `u64::MAX` if not limited by time.
     pub fn end_ns(self, began_ns: u64) -> u64 {
         match self {
             Rounds::Times(_) => u64::MAX,
@@ -42,18 +41,18 @@ impl Rounds {
 }
 
 impl ThreadSpec {
-    /// What it is called where it is number `at` of its tables, from 0.
+    /// Its name as table number `at`, from 0.
     pub(crate) fn called(&self, at: usize) -> String {
         self.name.clone().unwrap_or((at + 1).to_string())
     }
 
-    /// Within which time it begins.
+    /// Maximum random start delay, in nanoseconds.
     pub(super) fn valid_stagger_ns(&self) -> Result<u64, Error> {
         let valid = duration("stagger", &self.stagger, 0, MAX_RUN_NS);
         Ok(valid.map_err(keyed)?.unwrap_or(0))
     }
 
-    /// How often it takes its steps.
+    /// How often it repeats its steps.
     pub(super) fn rounds(&self) -> Result<Rounds, Error> {
         let lasts = duration("for", &self.lasts, 1, MAX_RUN_NS).map_err(keyed)?;
         match (self.repeat, lasts) {

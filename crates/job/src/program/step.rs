@@ -1,4 +1,4 @@
-//! The steps of threads: what there is, and what each is about.
+//! Steps of threads.
 
 use std::sync::Arc;
 
@@ -13,90 +13,90 @@ use crate::size::format_duration;
 use crate::waits::Call;
 use crate::xorshift::DEFAULT_SEED;
 
-/// What a thread does next.
+/// A step of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramStep {
     /// `mmap(2)` of a mapping.
     Map {
-        /// The mapping, as an index.
+        /// Index of the mapping.
         mapping: usize,
     },
-    /// `munmap(2)` of a mapping, or of a part of it.
+    /// `munmap(2)` of a mapping or a part of it.
     Unmap {
-        /// The mapping, as an index.
+        /// Index of the mapping.
         mapping: usize,
-        /// Its first page, counted from the mapping's first.
+        /// First page, relative to the mapping.
         first: PageCount,
-        /// Its pages: at least 1.
+        /// Number of pages, at least 1.
         pages: PageCount,
     },
     /// Touches pages through a mapping.
     Touch {
-        /// The mapping, as an index.
+        /// Index of the mapping.
         mapping: usize,
-        /// Which of its pages.
+        /// The accessed pages.
         accesses: Phase,
-        /// What it does to each.
+        /// What is done to each page.
         access: Access,
-        /// Time between two accesses.
+        /// Time between two accesses, in nanoseconds.
         think_ns: u64,
     },
-    /// `madvise(2)` for a part of a mapping.
+    /// `madvise(2)` on a part of a mapping.
     Madvise {
-        /// The mapping, as an index.
+        /// Index of the mapping.
         mapping: usize,
-        /// What it says.
+        /// The advice.
         advice: Madvise,
-        /// Its first page, counted from the mapping's first.
+        /// First page, relative to the mapping.
         first: PageCount,
-        /// Its pages: at least 1.
+        /// Number of pages, at least 1.
         pages: PageCount,
     },
     /// `mprotect(2)` of a part of a mapping.
     Mprotect {
-        /// The mapping, as an index.
+        /// Index of the mapping.
         mapping: usize,
-        /// What it may be used for then.
+        /// The new protection.
         protection: Protection,
-        /// Its first page, counted from the mapping's first.
+        /// First page, relative to the mapping.
         first: PageCount,
-        /// Its pages: at least 1.
+        /// Number of pages, at least 1.
         pages: PageCount,
     },
-    /// `fork(2)` of a child that ends at once, and is waited for.
+    /// `fork(2)` of a child that exits immediately and is waited for.
     Fork,
-    /// Waits until all threads of a barrier have come.
+    /// Waits at a barrier until all of its threads have arrived.
     Barrier {
-        /// The barrier, as an index.
+        /// Index of the barrier.
         barrier: usize,
     },
     /// Sleeps.
     Sleep {
-        /// For how long.
+        /// Time in nanoseconds.
         ns: u64,
     },
-    /// `posix_fadvise(2)` for an open file.
+    /// `posix_fadvise(2)` on an open file.
     Fadvise {
-        /// The open file, as an index.
+        /// Index of the open file.
         open: usize,
-        /// What it says.
+        /// The advice.
         advice: Fadvise,
-        /// Where the part begins that it is about, in bytes.
+        /// Start of the range in bytes.
         offset_bytes: u64,
-        /// How long that is; `None` is up to the end of the file.
+        /// Length of the range in bytes; `None`: up to the end of the file.
         len_bytes: Option<u64>,
     },
     /// Reads with `read(2)`.
     Read {
-        /// The open file, as an index.
+        /// Index of the open file.
         open: usize,
-        /// Where the part begins that is read, in bytes.
+        /// Start of the range that is read, in bytes.
         offset_bytes: u64,
-        /// How long it is, up to the end of the file.
+        /// Length of the range in bytes, within the file.
         len_bytes: u64,
-        /// Which blocks of it.
+        /// The blocks that are read.
         accesses: Phase,
-        /// Time between two reads.
+        /// Time between two reads, in nanoseconds.
         think_ns: u64,
     },
 }
@@ -108,7 +108,7 @@ impl ProgramStep {
         ProgramStep::Touch { mapping, accesses, access: Access::Read, think_ns: 0 }
     }
 
-    /// The mapping that it is about.
+    /// Index of the mapping that it uses.
     pub fn mapping(&self) -> Option<usize> {
         match self {
             ProgramStep::Map { mapping } | ProgramStep::Unmap { mapping, .. } => Some(*mapping),
@@ -116,7 +116,7 @@ impl ProgramStep {
         }
     }
 
-    /// The mapping whose pages it touches, advises or protects, as an index.
+    /// Index of the mapping whose pages it touches, advises or protects.
     pub fn touched(&self) -> Option<usize> {
         match self {
             ProgramStep::Touch { mapping, .. }
@@ -126,7 +126,7 @@ impl ProgramStep {
         }
     }
 
-    /// Its accesses, where it makes any.
+    /// Its accesses, if it makes any.
     pub fn phase(&self) -> Option<&Phase> {
         match self {
             ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
@@ -145,12 +145,12 @@ impl ProgramStep {
         }
     }
 
-    /// How many accesses it makes.
+    /// Number of accesses.
     pub fn accesses(&self) -> u64 {
         self.phase().map_or(0, |accesses| accesses.accesses)
     }
 
-    /// Whether it leads to decisions about what is read.
+    /// Whether it can cause readahead decisions.
     pub fn decides(&self) -> bool {
         match self {
             ProgramStep::Madvise { advice, .. } => {
@@ -161,7 +161,7 @@ impl ProgramStep {
         }
     }
 
-    /// Time between two of its accesses, in nanoseconds.
+    /// Time between two accesses, in nanoseconds.
     pub fn think_ns(&self) -> u64 {
         match self {
             ProgramStep::Touch { think_ns, .. } | ProgramStep::Read { think_ns, .. } => *think_ns,
@@ -169,8 +169,7 @@ impl ProgramStep {
         }
     }
 
-    /// Time that it takes at least, in nanoseconds: it sleeps, or lets time go by between its
-    /// accesses.
+    /// Minimum duration in nanoseconds: the sleep, or the sum of think times.
     pub fn takes_ns(&self) -> u64 {
         match self {
             ProgramStep::Sleep { ns } => *ns,
@@ -178,7 +177,7 @@ impl ProgramStep {
         }
     }
 
-    /// The call that it makes, where that takes `mmap_lock` to write.
+    /// Its system call, if that takes `mmap_lock` for writing.
     pub fn call(&self) -> Option<Call> {
         match self {
             ProgramStep::Map { .. } => Some(Call::Mmap),
@@ -190,7 +189,7 @@ impl ProgramStep {
         }
     }
 
-    /// Whether it takes `mmap_lock` to write.
+    /// Whether it takes `mmap_lock` for writing.
     pub fn changes_mappings(&self) -> bool {
         self.call().is_some()
     }
@@ -200,13 +199,13 @@ impl ProgramStep {
         matches!(self, ProgramStep::Touch { access: Access::Call, .. })
     }
 
-    /// Whether it drops pages of its file from the cache.
+    /// Whether it drops pages of its file from the page cache.
     pub fn drops(&self) -> bool {
         let drops = matches!(self, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
         drops || self.pages_out()
     }
 
-    /// Whether it splits folios that it is for in part.
+    /// Whether it splits folios that lie partly outside its range.
     pub fn splits_folios(&self) -> bool {
         self.pages_out() || matches!(self, ProgramStep::Madvise { advice: Madvise::Cold, .. })
     }
@@ -218,7 +217,7 @@ impl ProgramStep {
 }
 
 impl Job {
-    /// The open file that `step` is about, as an index.
+    /// Index of the open file that `step` uses.
     pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
         match step {
             ProgramStep::Map { mapping }
@@ -231,14 +230,14 @@ impl Job {
         }
     }
 
-    /// The file that `step` is about, as an index.
+    /// Index of the file that `step` uses.
     pub fn file_of(&self, step: &ProgramStep) -> Option<usize> {
         self.open_of(step).map(|open| self.opens[open].file)
     }
 
-    /// What `step` does, in words.
+    /// Describes `step` for reports.
     pub fn shown(&self, step: &ProgramStep) -> String {
-        // That of its table: what one thread of a table does, all of them do.
+        // The name of the table: all threads of a table do the same.
         let mapping = |number: &usize| &self.spec.mapping[self.tables.mappings[*number]].name;
         let open = |number: &usize| &self.spec.open[self.tables.opens[*number]].name;
         match step {
@@ -280,7 +279,7 @@ impl Job {
         }
     }
 
-    /// A part of a mapping in words: nothing where it is all of it.
+    /// Describes a part of a mapping; empty for the whole mapping.
     fn part(&self, mapping: usize, first: PageCount, pages: PageCount) -> String {
         let is_whole = pages == self.mappings[mapping].mapping.pages;
         let bytes = |pages: PageCount| pages.bytes(self.page_size());

@@ -1,4 +1,4 @@
-//! Which pages of mappings are there, as steps are followed.
+//! Tracks which pages of mappings are mapped from step to step.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::parts::Pattern;
 use crate::size::shorten;
 
-/// The pages of a mapping that are there: ranges in order, of which no two touch.
+/// The mapped pages of a mapping: sorted ranges that do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts(Vec<Range<u64>>);
 
@@ -19,19 +19,19 @@ impl Parts {
         Parts(std::iter::once(0..pages).collect())
     }
 
-    /// Whether any are.
+    /// Whether any page is mapped.
     pub(super) fn is_there(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The first of `pages` that is not.
+    /// The first of `pages` that is not mapped.
     fn first_gone(&self, pages: Range<u64>) -> Option<u64> {
         let part = self.0.iter().find(|part| part.contains(&pages.start));
         let end = part.map_or(pages.start, |part| part.end);
         (end < pages.end).then_some(end)
     }
 
-    /// `pages`, which are there, go.
+    /// Removes `pages`, which are mapped.
     fn take(&mut self, pages: Range<u64>) {
         let cut = |part: &Range<u64>| {
             [part.start..pages.start.min(part.end), pages.end.max(part.start)..part.end]
@@ -41,17 +41,17 @@ impl Parts {
     }
 }
 
-/// Which mappings are there, as steps are followed.
+/// Which mappings are mapped, as steps are followed.
 pub(super) struct There<'n> {
     pub(super) mapped: Vec<Parts>,
-    /// The thread that makes a mapping or takes it away, and so the only one that may use it: the
-    /// order of steps of different threads is not known before they run.
+    /// The thread that maps or unmaps a mapping, and is therefore the only one that may use it: the
+    /// order of steps of different threads is not known in advance.
     owners: Vec<Option<usize>>,
     threads: &'n [String],
 }
 
 impl<'n> There<'n> {
-    /// Before the first step. A mapping that a step makes is not there yet.
+    /// The state before the first step: mappings that a step creates do not exist yet.
     pub(super) fn new(
         threads: &[ThreadSpec],
         names: &'n [String],
@@ -73,7 +73,7 @@ impl<'n> There<'n> {
         There { mapped: at_start.collect(), owners, threads: names }
     }
 
-    /// Refuses a round that ends with other mappings than were there `before` it.
+    /// Rejects a round that does not end with the mappings it started with.
     pub(super) fn check_round(&self, before: &[Parts], program: &Job) -> Result<(), Error> {
         let both = self.mapped.iter().zip(before);
         let Some(mapping) = both.into_iter().position(|(now, before)| now != before) else {
@@ -106,10 +106,10 @@ impl<'n> There<'n> {
         Ok(())
     }
 
-    /// Follows `step`, which is valid but for parts that are not there any more.
+    /// Applies `step`, which is valid except for unmapped pages.
     ///
     /// # Errors
-    /// A step about such a part.
+    /// A step that uses unmapped pages.
     pub(super) fn follow(&mut self, step: &ProgramStep, program: &Job) -> Result<(), Error> {
         let Some(mapping) = step.mapping() else { return Ok(()) };
         let (of, there) = (&program.mappings[mapping], &mut self.mapped[mapping]);

@@ -1,4 +1,4 @@
-//! The threads of a program as written, and which mappings are there in their phases.
+//! Conversion of `[[thread]]` tables to threads, with a check of the mappings in each phase.
 
 use super::error::ProgramError;
 use super::names::{Names, in_table};
@@ -10,10 +10,10 @@ use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
 use crate::size::{is_one_line, shorten};
 
-/// The process of threads that name none.
+/// Default process name.
 pub(super) const MAIN: &str = "main";
 
-/// Puts the steps of `threads` into `program`.
+/// Adds the threads, with their steps, to `program`.
 ///
 /// # Errors
 /// As for [`super::ProgramSpec::validate`].
@@ -51,7 +51,7 @@ pub(super) fn take(
     after::take(threads, &named, program)
 }
 
-/// Puts the names of all processes into `program`. Returns that of each thread, as an index.
+/// Adds the process names to `program`. Returns the process index of each thread.
 fn processes(threads: &[ThreadSpec], program: &mut Job) -> Result<Vec<usize>, Error> {
     let names = &mut program.processes;
     names.push(MAIN.to_string());

@@ -1,19 +1,18 @@
-//! The pages of its files that a program accesses.
+//! Number of distinct pages of its files that a program accesses.
 
 use std::ops::Range;
 
 use super::{Job, ProgramStep};
 
-/// Most bytes that counting takes, one bit a page of the file: files up to 2 TiB of 4 KiB pages.
+/// Maximum memory for the bitmaps, one bit per page: files up to 2 TiB of 4 KiB pages.
 const MAX_BITS_BYTES: u64 = 64 << 20;
 
-/// Pages of one word of bits.
+/// Pages per word of a bitmap.
 const WORD: u64 = u64::BITS as u64;
 
 impl Job {
-    /// How many pages of its files are accessed, each counted once however often that happens.
-    /// `None` where the files have too many pages to keep count of, and where a thread runs for a
-    /// time, which may end anywhere in its accesses.
+    /// Number of distinct pages of its files that are accessed. `None` if the files are too large
+    /// to keep track, or if a thread is limited by time and may end anywhere in its accesses.
     pub fn used_pages(&self) -> Option<u64> {
         if self.threads.iter().any(|thread| thread.rounds.is_timed()) {
             return None;
@@ -34,7 +33,7 @@ impl Job {
         Some(words.map(|word| u64::from(word.count_ones())).sum())
     }
 
-    /// Adds what `step` accesses of its file, which has so many pages.
+    /// Marks the pages that `step` accesses in its file of `pages` pages.
     fn add(&self, step: &ProgramStep, pages: u64, used: &mut Bits) {
         match step {
             ProgramStep::Touch { mapping, accesses, .. } => {
@@ -57,7 +56,7 @@ impl Job {
     }
 }
 
-/// One bit a page.
+/// A bitmap of pages.
 struct Bits(Vec<u64>);
 
 impl Bits {

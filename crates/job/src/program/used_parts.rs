@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::{Job, ProgramStep};
 
-/// Pages of one word of bits.
+/// Pages per word of a bitmap.
 const WORD: u64 = u64::BITS as u64;
 
-/// Pages, each once: bits by the number of their word.
+/// A sparse bitmap of pages, by word index.
 #[derive(Debug, Default)]
 struct Pages(HashMap<u64, u64>);
 
@@ -20,7 +20,7 @@ impl Pages {
         self.0.values().map(|bits| u64::from(bits.count_ones())).sum()
     }
 
-    /// The first of them, and how many there are up to the last.
+    /// The first page, and the number of pages up to the last.
     fn range(&self) -> Option<(u64, u64)> {
         let (first, last) = (self.0.keys().min()?, self.0.keys().max()?);
         let start = first * WORD + u64::from(self.0[first].trailing_zeros());
@@ -29,28 +29,28 @@ impl Pages {
     }
 }
 
-/// What of a mapping is used.
+/// The used part of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsedPart {
-    /// Pages that are touched, each once.
+    /// Number of distinct touched pages.
     pub pages: u64,
-    /// The first of them, counted from the mapping's first.
+    /// First touched page, relative to the mapping.
     pub first: u64,
-    /// How many pages there are from it to the last.
+    /// Number of pages from the first to the last touched page.
     pub span: u64,
 }
 
-/// What a program uses of its files and mappings.
+/// The parts of its files and mappings that a program uses.
 #[derive(Debug)]
 pub struct UsedParts {
-    /// Pages of each file.
+    /// Number of distinct pages used of each file.
     pub files: Vec<u64>,
-    /// Of each mapping; nothing of one that is not touched.
+    /// Used part of each mapping; empty if it is not touched.
     pub mappings: Vec<UsedPart>,
 }
 
 impl Job {
-    /// What it uses of its files and mappings, but for reads past the page cache.
+    /// The used parts of files and mappings, excluding direct reads.
     pub fn used_parts(&self) -> UsedParts {
         let mut files: Vec<Pages> = self.files.iter().map(|_| Pages::default()).collect();
         let mut mappings: Vec<Pages> = self.mappings.iter().map(|_| Pages::default()).collect();

@@ -1,4 +1,4 @@
-//! From a program as written to one that can be run.
+//! Validation of a job: from tables as written to a job that can run.
 
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
@@ -20,12 +20,12 @@ use crate::size::{SizeText, format_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
 
 impl ProgramSpec {
-    /// Checks every value, and resolves names and what was not given. `host_release` is as for
+    /// Validates the job and resolves names and defaults. `host_release` is as for
     /// [`crate::JobSpec::validate`].
     ///
     /// # Errors
-    /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
-    /// not go with the others, and the remedy.
+    /// One line that names the first missing, invalid, out-of-range ([`crate::bounds`]) or
+    /// conflicting key or table, with the remedy.
     pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
         self.checked(host_release).map_err(|error| self.origins.name_flags(error))
     }
@@ -78,7 +78,7 @@ impl ProgramSpec {
         if has_blocks && program.steps().any(ProgramStep::splits_folios) {
             return Err(ProgramError::AdvisedBlocks.into());
         }
-        // Of a single mapping the record has the phases only.
+        // The record of a job with a single mapping has phases only.
         let parts = match program.is_single_mapping() {
             true => program.steps().count(),
             false => program.steps().count() + program.files.len() + program.mappings.len(),
@@ -89,7 +89,7 @@ impl ProgramSpec {
         Ok(program)
     }
 
-    /// The kernel's rules, the machine and the seed: keys that jobs of one file have as well.
+    /// The kernel rules, machine and seed, from the shared keys.
     fn of_machine(
         &self,
         host_release: Option<&str>,
@@ -105,7 +105,7 @@ impl ProgramSpec {
 }
 
 impl Job {
-    /// Writes into its spec what was resolved of kernel, machine, seed, files and accesses.
+    /// Writes resolved values of kernel, machine, seed, files and accesses back to the spec.
     fn resolve_spec(&mut self) {
         let (page_size, machine, spec) = (self.page_size(), &self.machine, &mut self.spec);
         spec.kernel = Some(self.rules.kernel.name().to_string());
@@ -132,7 +132,7 @@ impl Job {
         }
     }
 
-    /// Whether all mappings fit the address space, and what is held beside files the memory.
+    /// Checks that mappings fit the address space and anonymous memory fits in RAM.
     fn check_sizes(&self) -> Result<(), Error> {
         let mut bytes = 0u64;
         for of in &self.mappings {
