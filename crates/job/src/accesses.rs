@@ -1,4 +1,4 @@
-//! The pages that a workload accesses, in order.
+//! Sequences of page and block accesses of a workload.
 
 use std::slice;
 use std::sync::Arc;
@@ -33,12 +33,12 @@ enum Source<'a> {
 }
 
 impl<'a> Accesses<'a> {
-    /// `count` accesses of a touch workload, or of `read-random`, over `pages` pages (not 0).
-    /// `seed` is not 0.
+    /// Generates `count` accesses of a touch workload, or of `read-random`, over `pages` pages (not
+    /// 0). `seed` is not 0.
     ///
-    /// `interleave:K` gives stream s the pages from s x pages / K up to (s + 1) x pages / K, both
-    /// rounded down, round which it wraps; K is at most `pages`. `read-sequential` goes by
-    /// bytes: see [`crate::parts::Phase::reads`].
+    /// With `interleave:K`, stream s wraps around the pages from s x pages / K up to (s + 1) x
+    /// pages / K, both rounded down; K is at most `pages`. `read-sequential` works on bytes: see
+    /// [`crate::parts::Phase::reads`].
     pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
         let source = match workload {
             Workload::Random | Workload::ReadRandom | Workload::ExecRandom => {
@@ -60,7 +60,7 @@ impl<'a> Accesses<'a> {
         Accesses { source, pages: pages.0, done: 0, count }
     }
 
-    /// The first `count` of a list.
+    /// The first `count` entries of a list.
     pub(crate) fn listed(list: &'a [u64], count: u64) -> Self {
         Accesses { source: Source::Listed(list.iter()), pages: 0, done: 0, count }
     }
@@ -110,18 +110,18 @@ impl Iterator for Accesses<'_> {
 /// One `read(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// First byte, from the start of the mapping.
+    /// Offset from the start of the mapping.
     pub offset_bytes: u64,
-    /// How many bytes: not 0.
+    /// Length: not 0.
     pub len_bytes: u64,
 }
 
 /// The blocks that a read workload reads, in order.
 ///
-/// `read-random` reads from the start of the page drawn. `read-sequential` reads block i at
-/// i x bs; after the last, shorter if the mapping is no multiple of bs, it begins again at 0.
-/// Listed reads begin where the list says.
-/// No block reaches beyond the last mapped byte of the file.
+/// `read-random` reads from the start of a random page. `read-sequential` reads block i at i x bs
+/// and starts over at 0 after the last block, which is shorter if the mapping is not a multiple of
+/// bs. Listed reads use the offsets of the list. No block extends beyond the last mapped byte of
+/// the file.
 #[derive(Clone, Debug)]
 pub struct Reads {
     random: Option<(PageCount, u64, u64)>,
@@ -133,8 +133,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// `count` blocks of `bs` bytes in the first `bytes` bytes; `random` = pages of the mapping,
-    /// page size and seed of random reads.
+    /// `count` blocks of `bs` bytes in the first `bytes` bytes. `random`: number of pages, page
+    /// size and seed of random reads; `None` for sequential reads.
     pub(crate) fn new(
         random: Option<(PageCount, u64, u64)>,
         bytes: u64,
@@ -144,7 +144,7 @@ impl Reads {
         Reads { random, listed: None, bytes, bs, done: 0, count }
     }
 
-    /// A block of `bs` bytes at each offset of `list`, which lie in the first `bytes` bytes.
+    /// A block of `bs` bytes at each offset in `list`, all of which are below `bytes`.
     pub(crate) fn listed(list: Arc<Vec<u64>>, bytes: u64, bs: u64) -> Self {
         let count = list.len() as u64;
         Reads { random: None, listed: Some(list), bytes, bs, done: 0, count }
@@ -171,12 +171,11 @@ impl Iterator for Reads {
     }
 }
 
-/// Reads an accesses file: one page index a line, blank lines ignored, each below `pages`, the
-/// pages of the mapping.
+/// Parses an accesses file: one page index per line, each below `pages`, the length of the mapping.
+/// Blank lines are ignored.
 ///
 /// # Errors
-/// Names the first line that is no whole number or lies beyond the mapping; a text without any
-/// index is one too.
+/// The first line that is not a whole number or lies beyond the mapping; a file without any index.
 pub fn parse_accesses(text: &str, pages: PageCount) -> Result<Vec<u64>, Error> {
     let mut list = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -204,7 +203,7 @@ mod tests {
         Accesses::generated(workload, PageCount(pages), count, DEFAULT_SEED).collect()
     }
 
-    /// The generator's outputs, from a Python program of three lines.
+    /// Expected values computed by a three-line Python program.
     #[test]
     fn random_is_xorshift64() {
         let first = [
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(blocks(None, 10_000, 4096, 4), laps);
         assert_eq!(blocks(None, 10_000, 1 << 20, 2), [(0, 10_000), (0, 10_000)]);
         assert_eq!(blocks(None, 3, 1, 4), [(0, 1), (1, 1), (2, 1), (0, 1)]);
-        // Outputs modulo 3 are 2, 1, 1.
+        // The generator's outputs modulo 3 are 2, 1, 1.
         let random = Some((PageCount(3), 4096, DEFAULT_SEED));
         assert_eq!(blocks(random, 10_000, 4096, 3), [(8192, 1808), (4096, 4096), (4096, 4096)]);
     }

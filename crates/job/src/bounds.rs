@@ -1,73 +1,72 @@
-//! Hard bounds of a valid job, so that no arithmetic on one overflows.
+//! Limits of valid jobs, chosen so that arithmetic on them does not overflow.
 
 /// Largest file, mapping, memory limit or RAM, in bytes: 1 EiB.
 pub const MAX_BYTES: u64 = 1 << 60;
 
-/// Most accesses of one phase.
+/// Maximum accesses per phase.
 pub const MAX_ACCESSES: u64 = 1 << 40;
 
-/// Most phases of one job of one file.
+/// Maximum phases of a job with a single file.
 pub const MAX_PHASES: usize = 1000;
 
-/// Most phases of one thread of a program: one that was recorded maps and unmaps thousands of
-/// files, or turns from one mapping to another as often.
+/// Maximum phases per thread of a program: recorded threads can map and unmap, or alternate
+/// between, thousands of files.
 pub const MAX_THREAD_PHASES: usize = 1_000_000;
 
-/// Most files of one program.
+/// Maximum files per program.
 pub const MAX_FILES: usize = 1 << 15;
 
-/// Most open file descriptions, and most mappings, of one program: Linux's default
-/// `vm.max_map_count`.
+/// Maximum open file descriptions, and mappings, per program: Linux's default `vm.max_map_count`.
 pub const MAX_MAPPINGS: usize = 65530;
 
-/// Most threads of one program.
+/// Maximum threads per program.
 pub const MAX_THREADS: usize = 1024;
 
-/// Most processes of a program.
+/// Maximum processes per program.
 pub const MAX_PROCESSES: usize = 256;
 
-/// Most CPUs that a program's threads run on: the most that distributions build Linux for.
+/// Maximum CPUs of a program: the highest `CONFIG_NR_CPUS` of distributions.
 pub const MAX_CPUS: u64 = 8192;
 
-/// Longest time between two accesses, in nanoseconds: 1000 s.
+/// Maximum time between two accesses, in nanoseconds: 1000 s.
 pub const MAX_THINK_NS: u64 = 1_000_000_000_000;
 
-/// Longest time that threads make rounds for: 24 hours.
+/// Maximum run time of threads limited by time: 24 hours.
 pub const MAX_RUN_NS: u64 = 86_400_000_000_000;
 
-/// Most anonymous memory that operations run over, in bytes: 1 TiB.
+/// Maximum anonymous memory of the folio benchmark, in bytes: 1 TiB.
 pub const MAX_FOLIO_OPS_BYTES: u64 = 1 << 40;
 
-/// Most repeats of such operations: the record has all figures of each.
+/// Maximum repeats of the folio benchmark, all of which are recorded.
 pub const MAX_FOLIO_OPS_RUNS: u64 = 1000;
 
-/// Most runs of one job.
+/// Maximum runs per job.
 pub const MAX_RUNS: u64 = 100_000;
 
-/// Most runs times phases of one job: each phase of each run is in the record.
+/// Maximum number of runs times phases per job: all are recorded.
 pub const MAX_PHASE_RUNS: u64 = 1_000_000;
 
-/// Most memory that the model takes for one job, in bytes: 4 GiB, which is the state of
-/// 14 TiB of a file that is cached here and there, or of more where it is cached in long runs.
+/// Maximum memory for the model's state of one job, in bytes: 4 GiB. Enough for 14 TiB of a file
+/// with scattered cached pages, and for more with long cached ranges.
 pub const MAX_MODEL_BYTES: u64 = 4 << 30;
 
-/// Largest block of a filesystem, in bytes: 64 KiB.
+/// Maximum filesystem block size, in bytes: 64 KiB.
 pub const MAX_BLOCK_BYTES: u64 = 64 << 10;
 
-/// Largest readahead size, in KiB: 4 GiB.
+/// Maximum readahead size, in KiB: 4 GiB.
 pub const MAX_READ_AHEAD_KB: u64 = 1 << 22;
 
-/// Largest block of a read, in bytes: 1 GiB.
+/// Maximum block size of reads, in bytes: 1 GiB.
 pub const MAX_READ_BYTES: u64 = 1 << 30;
 
-/// Most VMAs that a mapping may be split into: Linux's default `vm.max_map_count`.
+/// Maximum VMAs per split mapping: Linux's default `vm.max_map_count`.
 pub const MAX_PIECES: u64 = 65530;
 
-/// Highest address that an ELF segment may reach: 128 TiB, the user's half of x86-64.
+/// Maximum address of an ELF segment: 128 TiB, the user half of the x86-64 address space.
 pub const MAX_ADDRESS: u64 = 1 << 47;
 
-/// Calls of `exec:random` where no number is given. Assumed: the published runs do not say.
+/// Default number of calls of `exec:random`. Assumed: the published runs do not state it.
 pub const DEFAULT_CALLS: u64 = 1_000_000;
 
-/// Bytes of the file of return stubs where no size is given, as in the published runs.
+/// Default size of the file of return stubs, in bytes, as in the published runs.
 pub const DEFAULT_STUBS_BYTES: u64 = 512 << 20;

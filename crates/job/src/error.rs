@@ -1,69 +1,69 @@
-//! What can be wrong with a job.
+//! Errors of jobs.
 
 use filemap_core::series::UnknownSeries;
 
 use crate::elf::ElfError;
 use crate::program::ProgramError;
 
-/// Why a text is no valid job: one line that names the value and the remedy.
+/// Why a job is invalid: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// A value of one flag, or of the key of that name in a job file, is wrong.
+    /// The value of a flag, or of the job file key with its name, is invalid.
     #[error("--{flag}: {error}")]
     Flag {
         /// The flag without its leading dashes.
         flag: &'static str,
-        /// What is wrong with the value.
+        /// The error of the value.
         error: Box<Error>,
     },
-    /// A value of one `[[phase]]` is wrong.
+    /// A value in a `[[phase]]` is invalid.
     #[error("phase {number}: {error}")]
     InPhase {
-        /// Counted from 1.
+        /// Number of the phase, from 1.
         number: usize,
-        /// What is wrong in it.
+        /// The error of the value.
         error: Box<Error>,
     },
-    /// A flag that has no default is missing.
+    /// A required flag is missing.
     #[error("--{flag} is missing; give {remedy}")]
     Missing {
         /// The flag without its leading dashes.
         flag: &'static str,
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// Two flags exclude each other.
+    /// Two flags conflict.
     #[error("--{flag} does not go with {other}; {remedy}")]
     Conflict {
         /// The flag without its leading dashes.
         flag: &'static str,
-        /// What it does not go with.
+        /// The conflicting flag or value.
         other: &'static str,
-        /// What to do.
+        /// What to do, as a remedy.
         remedy: &'static str,
     },
-    /// A job of the workload `thrash` where another one is wanted.
+    /// The workload `thrash` where another job is required.
     #[error(
         "--workload thrash is a program, for filemap run and filemap compare; give one of these, or \
          another --workload"
     )]
     IsThrash,
-    /// A flag that only the workload `thrash` has.
+    /// A flag that only the workload `thrash` accepts.
     #[error("--{flag} is for --workload thrash; give that, or leave it out")]
     OfThrash {
         /// The flag without its leading dashes.
         flag: &'static str,
     },
-    /// Operations over folios, which are no workload.
+    /// `folio-ops` given as a workload.
     #[error("--workload folio-ops is a command of its own: give filemap folio-ops")]
     IsFolioOps,
-    /// A value of a list is in it twice.
+    /// A duplicate value in a list.
     #[error("{value} is there twice; give it once")]
     Twice {
         /// The value.
         value: String,
     },
-    /// The limits of a memory cgroup are the wrong way round.
+    /// `memory.high` exceeds `memory.max`.
     #[error("{high} is above memory.max of {max}; give a lower one")]
     HighAboveMax {
         /// `memory.high`.
@@ -71,74 +71,74 @@ pub enum Error {
         /// `memory.max`.
         max: String,
     },
-    /// A name is not one of a fixed set.
+    /// A name is not in a fixed set of names.
     #[error("unknown {what} '{text}'; known: {known}")]
     UnknownName {
-        /// What kind of name.
+        /// Kind of name.
         what: &'static str,
         /// The name given.
         text: String,
-        /// The names there are.
+        /// The valid names.
         known: String,
     },
-    /// A version of the kernel whose rules are not modelled.
+    /// A kernel version that is not modelled.
     #[error("Linux {version} is not modelled; give {nearest}, the nearest")]
     NotModelled {
         /// The version.
         version: String,
-        /// The modelled ones next to it.
+        /// The nearest modelled versions.
         nearest: String,
     },
-    /// A switch of a series changes what the kernel does not have.
+    /// A patch series changes something that the kernel does not have.
     #[error("{name} has no place in Linux {kernel}, which {lacks}; leave it out, or give {remedy}")]
     NoPlace {
-        /// The name that was given, and the switch where that is another.
+        /// The name that was given, with the switch if its name differs.
         name: String,
-        /// The kernel.
+        /// The kernel version.
         kernel: &'static str,
-        /// What it lacks, as the end of a sentence.
+        /// What the kernel lacks, as the end of a sentence.
         lacks: &'static str,
-        /// Kernels in which it does change something.
+        /// Kernel versions that have it.
         remedy: String,
     },
-    /// A name is no series and no group.
+    /// Unknown name of a series or group.
     #[error(transparent)]
     UnknownSeries(#[from] UnknownSeries),
-    /// A text is no number where one is wanted.
+    /// Text that is not a number.
     #[error("'{text}' is no {what}; give {remedy}")]
     NoNumber {
-        /// What is wanted.
+        /// What is required.
         what: &'static str,
         /// The text given.
         text: String,
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// The letters after a number are no unit.
+    /// Unknown unit after a number.
     #[error("unknown unit '{unit}' in '{text}'; {remedy}")]
     UnknownUnit {
-        /// The letters.
+        /// The unit.
         unit: String,
         /// The whole text.
         text: String,
-        /// The units there are.
+        /// The valid units.
         remedy: &'static str,
     },
-    /// A size below a page has no unit.
+    /// A size below a page without a unit.
     #[error("'{text}' has no unit and is less than a page; give {text}k, or {text}b for bytes")]
     NoUnit {
         /// The whole text.
         text: String,
     },
-    /// A number is below 0.
+    /// A negative number.
     #[error("'{text}' is negative; give a {what} without a sign")]
     Negative {
         /// The text given.
         text: String,
-        /// What is wanted.
+        /// What is required.
         what: &'static str,
     },
-    /// A number of bytes or nanoseconds is not whole.
+    /// A number of bytes or nanoseconds that is not whole.
     #[error("'{text}' is not a whole number of {unit}; give it in a smaller unit")]
     NotWhole {
         /// The text given.
@@ -146,74 +146,74 @@ pub enum Error {
         /// Bytes or nanoseconds.
         unit: &'static str,
     },
-    /// A number is outside what is allowed.
+    /// A number is out of range.
     #[error("{value} is out of range; give {from} to {to}")]
     OutOfRange {
         /// The value as given.
         value: String,
-        /// Smallest allowed.
+        /// Minimum.
         from: String,
-        /// Largest allowed.
+        /// Maximum.
         to: String,
     },
-    /// What follows the name of a pattern is none of its numbers.
+    /// Invalid parameters of an access pattern.
     #[error("'{text}' is no pattern; {remedy}")]
     BadPattern {
-        /// What was given after the colon.
+        /// The text after the colon.
         text: String,
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// A number is 0 where that means nothing.
+    /// A number must not be 0.
     #[error("0 is not allowed; give {remedy}")]
     Zero {
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// A mapping would be cut into more VMAs than a process may have.
+    /// A mapping would be split into more VMAs than a process may have.
     #[error(
         "pieces of {pages} pages cut a mapping of {mapped} pages into more than the {} VMAs that \
          a process may have; give {least} or more",
         crate::bounds::MAX_PIECES
     )]
     TooManyPieces {
-        /// Pages of each piece.
+        /// Pages per VMA.
         pages: u64,
         /// Pages of the mapping.
         mapped: u64,
-        /// The fewest pages of each piece.
+        /// Minimum number of pages per VMA.
         least: u64,
     },
-    /// Two flags of advice exclude each other, or one is given twice.
+    /// Conflicting or duplicate advice.
     #[error(
         "'{second}' does not go with '{first}'; give one of normal, random and sequential, and \
          hugepage at most once"
     )]
     AdviceExcluded {
-        /// The flag before.
+        /// The first advice.
         first: &'static str,
-        /// The flag that it excludes.
+        /// The conflicting advice.
         second: &'static str,
     },
-    /// A size is not a multiple of another.
+    /// A size is not a multiple of another size.
     #[error("{value} is not a multiple of {unit}; give {below} or {above}")]
     Unaligned {
         /// The value as given.
         value: String,
-        /// What it must be a multiple of.
+        /// The required divisor.
         unit: String,
-        /// The nearest valid value below.
+        /// Nearest valid value below.
         below: String,
-        /// The nearest valid value above.
+        /// Nearest valid value above.
         above: String,
     },
-    /// A size is no power of two.
+    /// A size is not a power of two.
     #[error("{value} is no power of two; give a size such as 64k")]
     NotPowerOfTwo {
         /// The value as given.
         value: String,
     },
-    /// Blocks larger than a page where there are none.
+    /// Blocks larger than a page that the filesystem or kernel does not support.
     #[error(
         "--block-size: blocks of {size} are larger than a page, which are {whose}; give {remedy}, or \
          leave it out"
@@ -221,12 +221,12 @@ pub enum Error {
     LargeBlocks {
         /// The size as given.
         size: String,
-        /// Where there are some, as the end of a sentence.
+        /// Where they are supported, as the end of a sentence.
         whose: &'static str,
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// A mapping does not lie inside its file.
+    /// A mapping exceeds its file.
     #[error(
         "the mapping of {len} at {offset} ends beyond the file of {size}; lower --map-offset or \
          --map-len, or raise --file-size"
@@ -239,17 +239,17 @@ pub enum Error {
         /// Size of the file.
         size: String,
     },
-    /// An architecture has no such page size.
+    /// A page size that the architecture does not support.
     #[error("{arch} has no pages of {page_size}; give {remedy}")]
     PageSize {
         /// The architecture.
         arch: &'static str,
         /// The page size as given.
         page_size: String,
-        /// The page sizes that it has.
+        /// The page sizes that it supports.
         remedy: &'static str,
     },
-    /// A fraction of the mapping comes to no access at all.
+    /// A fraction of the mapping is less than one access.
     #[error(
         "{fraction} of a mapping of {pages} pages is less than one access; give --accesses N instead"
     )]
@@ -259,7 +259,7 @@ pub enum Error {
         /// Pages of the mapping.
         pages: u64,
     },
-    /// A fraction of the mapping comes to less than one read.
+    /// A fraction of the mapping is less than one read.
     #[error("{fraction} of a mapping of {mapped} is less than one read of {bs}; give --accesses N")]
     NoRead {
         /// The fraction of the mapping's bytes.
@@ -269,136 +269,136 @@ pub enum Error {
         /// Size of a read.
         bs: String,
     },
-    /// The rules of the running kernel are wanted, and what runs is not known.
+    /// The modelled version nearest to the running kernel is unknown.
     #[error("it is not known which rules are nearest to '{release}'; give --kernel {known}")]
     UnknownHost {
         /// The release of the running kernel, or `this kernel`.
         release: String,
-        /// The kernels that are modelled.
+        /// The modelled versions.
         known: String,
     },
-    /// The caller did not read the file that the job names.
+    /// The caller did not read an accesses file.
     #[error("'{path}' was not read; give a readable file of page indexes, one a line")]
     ListNotRead {
         /// Path of the accesses file.
         path: String,
     },
-    /// A line of an accesses file is no page index.
+    /// A line of an accesses file is not a page index.
     #[error("line {line}: '{text}' is no page index; give one whole number a line")]
     ListLine {
-        /// Line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
     },
-    /// A line of an accesses file is beyond the mapping.
+    /// A page index in an accesses file lies beyond the mapping.
     #[error(
         "line {line}: page {page} is beyond the mapping; its last page is {last}; map more of \
          the file, or give pages within it"
     )]
     ListBeyond {
-        /// Line, counted from 1.
+        /// Line number, from 1.
         line: usize,
         /// The page index.
         page: u64,
-        /// The largest valid page index.
+        /// Last page of the mapping.
         last: u64,
     },
-    /// An accesses file holds no page index.
+    /// An accesses file without page indexes.
     #[error("the accesses file has no page index; give one whole number a line")]
     ListEmpty,
-    /// An existing file of a program was not looked at.
+    /// The caller did not look at an existing file.
     #[error("'{path}' was not looked at; give the path of a file that exists")]
     FileNotRead {
         /// Path of the file.
         path: String,
     },
-    /// An existing file has another size than was given.
+    /// The given size of an existing file is wrong.
     #[error("{given} is not the size of '{path}', {found}; leave it out")]
     OtherSize {
         /// Path of the file.
         path: String,
         /// The size given.
         given: String,
-        /// The size found.
+        /// The actual size.
         found: String,
     },
-    /// A flag of a file, a mapping or a phase where the job has several of them, or none.
+    /// A flag of a file, a mapping or a phase where the job does not have exactly one.
     #[error("--{flag} is for a job with one [[{table}]]; remove the flag, or change the job file")]
     SeveralTables {
         /// The flag without its leading dashes.
         flag: &'static str,
-        /// The kind of table.
+        /// Kind of table.
         table: &'static str,
     },
-    /// The file of the workload `elf` was not handed in.
+    /// The caller did not read the file of the workload `elf`.
     #[error("'{path}' was not read; give a readable program or shared library with --file")]
     ElfNotRead {
         /// Path of the file.
         path: String,
     },
-    /// A file that is no program or library that can be mapped.
+    /// A file that cannot be mapped as a program or library.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// Something in the tables of a program is wrong.
+    /// An error in the tables of a job.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A value of one key of a table is wrong.
+    /// The value of a key in a table is invalid.
     #[error("'{key}': {error}")]
     Key {
         /// The key.
         key: String,
-        /// What is wrong with the value.
+        /// The error of the value.
         error: Box<Error>,
     },
-    /// A key that has no default is missing.
+    /// A required key is missing.
     #[error("'{key}' is missing; give {remedy}")]
     MissingKey {
         /// The key.
         key: String,
-        /// What to give.
+        /// What to give, as a remedy.
         remedy: &'static str,
     },
-    /// A key does not go with another.
+    /// Two keys conflict.
     #[error("'{key}' does not go with {other}; {remedy}")]
     KeyConflict {
         /// The key.
         key: &'static str,
-        /// What it does not go with.
+        /// The conflicting key or value.
         other: &'static str,
-        /// What to do.
+        /// What to do, as a remedy.
         remedy: &'static str,
     },
-    /// Something in one named table is wrong.
+    /// An error in a named table.
     #[error("{table} '{name}': {error}")]
     InTable {
-        /// The kind of table.
+        /// Kind of table.
         table: &'static str,
-        /// Its name.
+        /// Name of the table.
         name: String,
-        /// What is wrong in it.
+        /// The error.
         error: Box<Error>,
     },
-    /// A job file of a program where a job of one file is wanted.
+    /// A job file with tables where a job with a single file is required.
     #[error(
         "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; give it \
          as a file that is on disk, not through a pipe"
     )]
     IsProgram,
-    /// A job file is no TOML, or has a key or value that no job has.
+    /// A job file that is not valid TOML, or has an unknown key or a value of the wrong type.
     #[error("line {line} ('{text}'): {message}")]
     JobFile {
-        /// Line, counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the line.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
 }
 
 impl Error {
-    /// This error as that of the flag `flag`, named without its leading dashes.
+    /// Attributes the error to the flag `flag`, given without dashes.
     pub(crate) fn of(self, flag: &'static str) -> Self {
         Error::Flag { flag, error: Box::new(self) }
     }

@@ -1,4 +1,4 @@
-//! What is run: a job, every value resolved.
+//! A job that can run, with all values resolved.
 
 use std::collections::BTreeMap;
 
@@ -13,56 +13,56 @@ use crate::program::{
 };
 use crate::size::shorten;
 
-/// What is run, every value resolved: files, opens, mappings, processes, threads and their steps,
-/// limits and machine, as [`ProgramSpec::validate`] makes it.
+/// A job that can run: files, opens, mappings, processes, threads with their steps, limits and
+/// machine. Created by [`ProgramSpec::validate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// As it was written, with the kernel that was found for it.
+    /// The job as written, with resolved values.
     pub spec: ProgramSpec,
-    /// The engine that is to run it.
+    /// The engine to run it.
     pub engine: EngineKind,
-    /// The kernel to boot; `None` runs on the host's.
+    /// The kernel to boot; `None`: the running kernel.
     pub image: Option<Image>,
-    /// How many times it runs: 1 or more.
+    /// Number of runs, at least 1.
     pub runs: u64,
-    /// The kernel's rules with the patch series on top.
+    /// The kernel rules with the patch series applied.
     pub rules: Rules,
-    /// Memory, readahead and architecture.
+    /// Memory limits, readahead and architecture.
     pub machine: Machine,
-    /// Seed of the phases that name none: not 0.
+    /// Seed of phases without a seed of their own, not 0.
     pub seed: u64,
-    /// Pages that it holds beside its files.
+    /// Pages of anonymous memory.
     pub anonymous: PageCount,
-    /// The files: at least one.
+    /// Files: at least one.
     pub files: Vec<NamedFile>,
     /// Open file descriptions.
     pub opens: Vec<Open>,
-    /// Mappings, at their addresses one after the other.
+    /// Mappings, at consecutive addresses.
     pub mappings: Vec<NamedMapping>,
-    /// CPUs that its threads run on, where the job file says it.
+    /// Number of CPUs for its threads, if given.
     pub cpus: Option<u32>,
-    /// The names of its processes: the first makes the mappings that are there at the start, and
-    /// forks the others before the first step. All share its open file descriptions.
+    /// Process names. The first process creates the mappings that exist at the start and forks the
+    /// others before the first step. All share the open file descriptions.
     pub processes: Vec<String>,
-    /// Where threads meet.
+    /// Barriers between threads.
     pub barriers: Vec<Barrier>,
-    /// Its threads: at least one.
+    /// Threads: at least one.
     pub threads: Vec<ProgramThread>,
-    /// Which table of the job file each of them comes of.
+    /// The tables that files, opens, mappings and threads were declared by.
     pub tables: TableOf,
 }
 
-/// The tables of a job file that files, mappings and threads come of, as indexes: one table can
-/// stand for several.
+/// For each file, open, mapping and thread: the index of the table that declared it. A table with a
+/// count declares several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOf {
-    /// Of each file.
+    /// Table of each file.
     pub files: Vec<usize>,
-    /// Of each open file.
+    /// Table of each open file.
     pub opens: Vec<usize>,
-    /// Of each mapping.
+    /// Table of each mapping.
     pub mappings: Vec<usize>,
-    /// Of each thread.
+    /// Table of each thread.
     pub threads: Vec<usize>,
 }
 
@@ -72,22 +72,22 @@ impl Job {
         self.machine.arch.page_size
     }
 
-    /// Whether a table of the job file stands for several files or threads.
+    /// Whether a table with a count declares several files or threads.
     pub fn is_counted(&self) -> bool {
         self.spec.is_counted()
     }
 
-    /// The steps of all threads, one thread after the other.
+    /// The steps of all threads, thread by thread.
     pub fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.threads.iter().flat_map(|thread| &thread.steps)
     }
 
-    /// The accesses of those steps that make any, in the same order.
+    /// The accesses of all steps that make any, in the same order.
     pub fn accesses(&self) -> impl Iterator<Item = &Phase> {
         self.steps().filter_map(ProgramStep::phase)
     }
 
-    /// How messages name a step: `phase 2`, with its thread where there are several.
+    /// Name of a step in messages: `phase 2`, with its thread if there are several.
     pub fn step_name(&self, thread: usize, step: usize) -> String {
         let phase = format!("phase {}", step + 1);
         match self.threads.as_slice() {
@@ -96,28 +96,27 @@ impl Job {
         }
     }
 
-    /// Whether `step` reads past the page cache.
+    /// Whether `step` is a direct read.
     pub fn is_direct(&self, step: &ProgramStep) -> bool {
         matches!(step, ProgramStep::Read { open, .. } if self.opens[*open].direct)
     }
 
-    /// Pages of a file; a partial last page counts.
+    /// Number of pages of a file, including a partial last page.
     pub fn file_pages(&self, file: usize) -> PageCount {
         PageCount(self.files[file].file.size_bytes.div_ceil(self.page_size()))
     }
 
-    /// The pages of a mapping that are touched, in order.
+    /// The touched pages of a mapping, in order.
     pub fn touches<'a>(&self, mapping: usize, accesses: &'a Phase) -> Accesses<'a> {
         self.mappings[mapping].touches(accesses)
     }
 
-    /// The blocks that are read of a part of `len_bytes` bytes, from its beginning.
+    /// The blocks read in a range of `len_bytes` bytes, relative to its start.
     pub fn reads(&self, len_bytes: u64, accesses: &Phase) -> Reads {
         accesses.reads(len_bytes, self.page_size())
     }
 
-    /// The first page of a mapping that lies beyond its file's end, if any of it does: counted from
-    /// the mapping's first page.
+    /// The first page of a mapping beyond the end of its file, if any, relative to the mapping.
     pub fn beyond_file(&self, mapping: usize) -> Option<PageIndex> {
         let NamedMapping { open, mapping, segments, .. } = &self.mappings[mapping];
         if !segments.is_empty() {
@@ -128,7 +127,7 @@ impl Job {
         (left < mapping.pages).then_some(PageIndex(left.0))
     }
 
-    /// What its flags say that changes nothing, as a sentence each, without its full stop.
+    /// Warnings about options without effect: one sentence each, without the full stop.
     pub fn without_effect(&self) -> Vec<String> {
         let [of] = self.mappings.as_slice() else { return Vec::new() };
         if !self.is_single_mapping() {
@@ -140,8 +139,8 @@ impl Job {
         told
     }
 
-    /// What is to be said of the seeds of its accesses, as a sentence each, without its full stop.
-    /// It is run with so many `seeds`.
+    /// Warnings about the seeds of its accesses when it runs with this number of `seeds`: one
+    /// sentence each, without the full stop.
     pub fn told_of_seeds(&self, seeds: u64) -> Vec<String> {
         let mut told = Vec::new();
         let drawn = || self.accesses().filter(|accesses| accesses.is_random());
@@ -162,7 +161,7 @@ impl Job {
         told
     }
 
-    /// Two threads that draw the same pages of a file in the same order.
+    /// The names of two threads that draw the same pages of a file in the same order.
     fn drawn_alike(&self) -> Option<[&str; 2]> {
         let mut drawn: BTreeMap<(usize, u64, String, u64), usize> = BTreeMap::new();
         for (number, thread) in self.threads.iter().enumerate() {
@@ -187,7 +186,7 @@ impl Job {
         None
     }
 
-    /// Whether any of it is advised HUGEPAGE.
+    /// Whether any mapping is advised HUGEPAGE.
     pub fn wants_huge_pages(&self) -> bool {
         let by_step = |step: &ProgramStep| {
             matches!(step, ProgramStep::Madvise { advice: Madvise::Flag(AdviceFlag::Huge), .. })
@@ -195,13 +194,13 @@ impl Job {
         self.mappings.iter().any(|of| of.mapping.advice.is_huge()) || self.steps().any(by_step)
     }
 
-    /// Whether it reads a file of this machine.
+    /// Whether it uses an existing file.
     pub fn has_file(&self) -> bool {
         self.files.iter().any(|named| named.file.path.is_some())
     }
 
-    /// Whether threads of a process wait for locks of each other: there are several, and one of
-    /// them takes `mmap_lock` to write.
+    /// Whether threads of the process can block each other on locks: it has several, and one of
+    /// them takes `mmap_lock` for writing.
     pub fn waits_for_locks(&self, process: usize) -> bool {
         let of_process = |thread: &&ProgramThread| thread.process == process;
         let mut steps = self.threads.iter().filter(of_process).flat_map(|thread| &thread.steps);
@@ -209,13 +208,12 @@ impl Job {
         are_several && steps.any(ProgramStep::changes_mappings)
     }
 
-    /// Whether any of its accesses are drawn, so that another seed means other accesses.
+    /// Whether any of its accesses depend on the seed.
     pub fn is_random(&self) -> bool {
         self.accesses().any(Phase::is_random)
     }
 
-    /// The same job with another seed: its own, and that of the phases that have none of their
-    /// own.
+    /// The job with another seed, for itself and for the phases without a seed of their own.
     pub fn with_seed(&self, seed: u64) -> Job {
         let mut job = self.clone();
         for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {

@@ -1,12 +1,12 @@
-//! Jobs and records: what is run, and what came out.
+//! Jobs and their records.
 //!
-//! A [`JobSpec`] is a job as written: every flag of the command line, or key of a job file, that
-//! was given. [`JobSpec::validate`] turns it into a [`Job`], whose values are resolved, aligned
-//! and inside the bounds of [`bounds`]; so does [`ProgramSpec::validate`] with a job file that has
-//! tables. An [`Engine`] runs programs, and [`Record::of`] makes a record of what came out.
+//! A [`JobSpec`] is a job given by flags, or by a job file without tables; a [`ProgramSpec`] is a
+//! job file with tables. [`JobSpec::validate`] and [`ProgramSpec::validate`] turn them into a
+//! [`Job`], whose values are resolved, aligned and within [`bounds`]. An [`Engine`] runs jobs, and
+//! [`Record::of`] makes a record of the result.
 //!
-//! Nothing here does I/O or asks the operating system: the caller reads files and hands in their
-//! text.
+//! This crate does no I/O and makes no system calls: the caller reads files and passes in their
+//! contents.
 #![forbid(unsafe_code)]
 
 pub mod accesses;

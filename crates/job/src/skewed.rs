@@ -1,4 +1,4 @@
-//! Pages some of which are drawn more often than others.
+//! Skewed random page numbers.
 
 use std::convert::Infallible;
 
@@ -7,11 +7,11 @@ use rand_distr::{Distribution, Zipf};
 
 use crate::xorshift::xorshift64;
 
-/// Draws pages of a mapping by their rank.
+/// Draws pages of a mapping by rank.
 ///
-/// Where a rank lies is the same for each seed. Ranks that follow each other lie far apart: rank r
-/// is page r x step modulo the number of pages. The step is the first number from 0.618 times the
-/// number of pages on that has no divisor in common with it but 1.
+/// The page of a rank does not depend on the seed. Adjacent ranks are far apart: rank r is page r x
+/// step modulo the number of pages, where step is the first number coprime to the number of pages
+/// from 0.618 times that number.
 #[derive(Clone, Debug)]
 pub struct Skewed {
     by: By,
@@ -27,16 +27,16 @@ enum By {
 }
 
 impl Skewed {
-    /// Draws rank r, counted from 1, with a probability that falls as r to the power of
-    /// `thousandths` / 1000, of `pages` pages (not 0). `seed` is not 0.
+    /// Draws rank r, from 1, with a probability proportional to 1/r^(`thousandths` / 1000), out of
+    /// `pages` pages (not 0). `seed` is not 0.
     pub fn zipf(thousandths: u32, pages: u64, seed: u64) -> Skewed {
         let exponent = f64::from(thousandths) / 1000.0;
         let zipf = Zipf::new(pages as f64, exponent).expect("at least one page, and no sign");
         Skewed::new(By::Zipf(zipf), pages, seed)
     }
 
-    /// Draws `percent` of a hundred of `hot_percent` of a hundred pages, of which there is one at
-    /// least, and otherwise one of the others.
+    /// Draws from the `hot_percent` percent hot pages (at least one page) with a probability of
+    /// `percent` percent, and otherwise from the others.
     pub fn hot(percent: u8, hot_percent: u8, pages: u64, seed: u64) -> Skewed {
         let hot = (u128::from(pages) * u128::from(hot_percent) / 100).max(1) as u64;
         Skewed::new(By::Hot { percent: percent.into(), hot }, pages, seed)
@@ -69,7 +69,7 @@ impl Skewed {
     }
 }
 
-/// How far ranks that follow each other lie apart.
+/// Distance between adjacent ranks.
 fn step(pages: u64) -> u64 {
     let from = (u128::from(pages) * 618 / 1000).max(1) as u64;
     (from..).find(|step| divisor(*step, pages) == 1).expect("one below twice the number")
@@ -80,7 +80,7 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// xorshift64 as a generator that a library can draw from.
+/// Adapter of xorshift64 for the distributions of `rand`.
 struct Draws<'a>(&'a mut u64);
 
 impl TryRng for Draws<'_> {
@@ -129,7 +129,7 @@ mod tests {
         counts
     }
 
-    /// The shares of ranks 1, 2, 10 and 100 of 1000, by adding up all powers.
+    /// The shares of ranks 1, 2, 10 and 100 of 1000, computed by summing all powers.
     #[test]
     fn ranks_are_drawn_as_often_as_their_powers_say() {
         for thousandths in [0, 500, 990, 1000, 1200, 3000] {

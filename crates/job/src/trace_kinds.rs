@@ -1,8 +1,8 @@
-//! Which lines of a log a kernel's tracepoints show: kernels differ in the ones that they have.
+//! Kinds of decision log lines and their tracepoints, which not all kernels have.
 
 use filemap_core::decision::Decision;
 
-/// A kind of line, and the tracepoint that shows it.
+/// A kind of line that a tracepoint shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownKind {
     /// [`Decision::Faulted`].
@@ -11,9 +11,9 @@ pub enum ShownKind {
     LookedUp,
     /// [`Decision::MapPages`].
     MapPages,
-    /// [`Decision::Entered`] after a miss.
+    /// [`Decision::Entered`] on a cache miss.
     Sync,
-    /// [`Decision::Entered`] on a mark.
+    /// [`Decision::Entered`] on a marked folio.
     Async,
     /// [`Decision::Readahead`].
     Window,
@@ -24,7 +24,7 @@ pub enum ShownKind {
 }
 
 impl ShownKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [ShownKind; 8] = [
         ShownKind::Faulted,
         ShownKind::LookedUp,
@@ -36,7 +36,7 @@ impl ShownKind {
         ShownKind::Added,
     ];
 
-    /// Its tracepoint: the group, a slash, and the name.
+    /// Its tracepoint, as `group/name`.
     pub fn tracepoint(self) -> &'static str {
         match self {
             ShownKind::Faulted => "exceptions/page_fault_user",
@@ -50,7 +50,7 @@ impl ShownKind {
         }
     }
 
-    /// The kind of a line; `None` of what no tracepoint shows.
+    /// The kind of `line`; `None` if no tracepoint shows it.
     pub fn of(line: &Decision) -> Option<ShownKind> {
         Some(match line {
             Decision::Faulted { .. } => ShownKind::Faulted,
@@ -65,7 +65,7 @@ impl ShownKind {
         })
     }
 
-    /// What of a run it shows, in words.
+    /// Describes what it shows of a run.
     pub fn what(self) -> &'static str {
         match self {
             ShownKind::Faulted => "which accesses fault",
@@ -80,26 +80,26 @@ impl ShownKind {
     }
 }
 
-/// The kinds of lines that a kernel shows.
+/// The set of kinds that a kernel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen(u8);
 
 impl Seen {
-    /// What a kernel shows that has all tracepoints: Linux 6.18.
+    /// The kinds shown by a kernel with all tracepoints, such as Linux 6.18.
     pub const ALL: Seen = Seen(u8::MAX);
 
-    /// The kinds for which `is_seen` holds.
+    /// The kinds for which `is_seen` is true.
     pub fn of(is_seen: impl Fn(ShownKind) -> bool) -> Seen {
         let kinds = ShownKind::ALL.into_iter().filter(|kind| is_seen(*kind));
         Seen(kinds.fold(0, |bits, kind| bits | 1 << kind as u8))
     }
 
-    /// The kinds of [`Seen::bits`].
+    /// The inverse of [`Seen::bits`].
     pub fn from_bits(bits: u8) -> Seen {
         Seen(bits)
     }
 
-    /// One bit for each kind, the first of [`ShownKind::ALL`] being the lowest.
+    /// A bit mask: bit `i` stands for [`ShownKind::ALL`]`[i]`.
     pub fn bits(self) -> u8 {
         self.0
     }
@@ -109,13 +109,12 @@ impl Seen {
         self.0 >> kind as u8 & 1 == 1
     }
 
-    /// The kinds of lines that are not shown.
+    /// The kinds that are not shown.
     pub fn missing(self) -> impl Iterator<Item = ShownKind> {
         ShownKind::ALL.into_iter().filter(move |kind| !self.has(*kind))
     }
 
-    /// Whether any call of readahead is shown. Where none is, folios that are added are all that
-    /// tells of one.
+    /// Whether calls of readahead are shown. Otherwise only the added folios give them away.
     pub fn has_readahead(self) -> bool {
         let kinds = [ShownKind::Sync, ShownKind::Async, ShownKind::Window, ShownKind::BasePages];
         kinds.into_iter().any(|kind| self.has(kind))

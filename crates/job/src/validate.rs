@@ -1,4 +1,4 @@
-//! The keys of a job about engine, kernel and machine, checked.
+//! Validation of the keys for engine, kernel and machine.
 
 use std::str::FromStr;
 
@@ -13,10 +13,10 @@ use crate::limits::{name, one_of, pages, size, unknown, within};
 use crate::parts::{EngineKind, Filesystem, Image, Machine};
 use crate::size::{SizeText, format_size, shorten};
 
-/// Readahead size in KiB where none is given.
+/// Default readahead size in KiB.
 pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;
 
-/// Fault-around size in bytes where none is given.
+/// Default fault-around size in bytes.
 pub(crate) const DEFAULT_FAULT_AROUND_BYTES: u64 = 65536;
 
 impl JobSpec {
@@ -88,7 +88,7 @@ impl JobSpec {
         let cache_limit = pages("cache-limit", &self.cache_limit, 1, page_size)?.map(PageCount);
         let mut machine = Machine {
             cache_limit,
-            // The kernel's part of one page leaves none to the cache.
+            // With a single page, the share reserved for the kernel leaves no page cache.
             ram_bytes: bytes("ram", &self.ram, 2)?,
             memory_high_bytes: bytes("memory-high", &self.memory_high, 1)?,
             memory_max_bytes: bytes("memory-max", &self.memory_max, 1)?,
@@ -111,7 +111,7 @@ impl JobSpec {
         Ok(machine)
     }
 
-    /// The size of blocks in bytes. Others than those of a page need XFS, and a kernel for them.
+    /// The block size in bytes. Only XFS on some kernels supports blocks larger than a page.
     fn valid_blocks(&self, page_size: u64, fs: Filesystem, rules: &Rules) -> Result<u64, Error> {
         let given = size("block-size", &self.block_size, page_size, MAX_BLOCK_BYTES)?;
         let bytes = given.unwrap_or(page_size);
@@ -153,7 +153,7 @@ impl JobSpec {
         .of("read-ahead-kb"))
     }
 
-    /// In pages; off (one page) where the size is below that of a page, as on 64 KiB pages.
+    /// In pages; 1 (off) for sizes below a page, as with 64 KiB pages.
     fn valid_fault_around(&self, arch: &Arch) -> Result<PageCount, Error> {
         let most = arch.pte_entries * arch.page_size;
         let bytes = size("fault-around", &self.fault_around, 1, most)?
@@ -165,7 +165,8 @@ impl JobSpec {
     }
 }
 
-/// Of `switch`, which `names` ask for, and of those that came with it and have no place either.
+/// Error for `switch` of the series `names` on a kernel that lacks what it changes. Names all
+/// switches of the same series affected by this.
 fn no_place(names: &str, switch: Switch, lacks: &'static str, rules: &Rules) -> Error {
     let series = |name: &str| Series::from_str(name).unwrap_or(Series::BASELINE);
     let asks = |name: &&str| series(name).has(switch);

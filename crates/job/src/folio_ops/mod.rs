@@ -1,7 +1,7 @@
-//! A benchmark of operations over anonymous memory in folios of one size, with several mapcount
+//! A benchmark of mm operations over anonymous memory in folios of one size, with several mapcount
 //! schemes.
 //!
-//! It is not a job over files: it has no limits and no rules, and its times are real.
+//! It is not a job: it has no files, memory limits or kernel rules, and its times are real.
 //! [`FolioOpsSpec::validate`] resolves the options to [`FolioOps`].
 
 mod operation;
@@ -17,53 +17,53 @@ pub use record::{
 };
 pub use spec::FolioOpsSpec;
 
-/// Counts of pages, owners unknown: the base of comparisons.
+/// Per-page mapcounts without owner tracking: the baseline.
 pub const PAGE_MAPCOUNT: &str = "page-mapcount";
 
-/// The same with non-atomic counts of pages: the control.
+/// Non-atomic per-page mapcounts: the control.
 pub const PLAIN_COUNTS: &str = "plain-counts";
 
-/// Counts of pages and two owner slots.
+/// Per-page mapcounts and two owner slots.
 pub const MM_OWNER: &str = "mm-owner";
 
-/// Two owner slots, without counts of pages.
+/// Two owner slots without per-page mapcounts.
 pub const NO_PAGE_MAPCOUNT: &str = "no-page-mapcount";
 
-/// Exact owners of any number of mms, without counts of pages.
+/// Exact tracking of any number of owners, without per-page mapcounts.
 pub const PRECISE_OWNERS: &str = "precise-owners";
 
-/// The running kernel's own.
+/// The running kernel.
 pub const KERNEL: &str = "kernel";
 
-/// The schemes that `filemap` runs itself, in the order of tables.
+/// The schemes implemented by `filemap`, in the order of tables.
 pub const SCHEMES: [&str; 5] =
     [PAGE_MAPCOUNT, PLAIN_COUNTS, MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS];
 
-/// Bytes of a base page.
+/// Size of a base page in bytes.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Bytes of the largest folio: one PMD entry maps as much.
+/// Size of the largest folio in bytes: mapped by one PMD entry.
 pub const PMD_BYTES: u64 = 2 << 20;
 
 /// The benchmark, with every option resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolioOps {
-    /// The engine: `model` is the small mm of this program, in real time.
+    /// The engine: `model` is an mm implemented in this program, in real time.
     pub engine: EngineKind,
-    /// Recorded repeats, at least 1.
+    /// Number of repeats, at least 1.
     pub runs: u64,
     /// Seed of the order of random writes, not 0.
     pub seed: u64,
-    /// Bytes of anonymous memory: a multiple of [`PMD_BYTES`].
+    /// Size of the anonymous memory in bytes: a multiple of [`PMD_BYTES`].
     pub bytes: u64,
-    /// Sizes of the folios in bytes, ascending, at least one.
+    /// Folio sizes in bytes, ascending, at least one.
     pub folio_bytes: Vec<u64>,
-    /// Count owners, and time nothing.
+    /// Count owners without timing.
     pub owners: bool,
 }
 
 impl FolioOps {
-    /// Base pages of the memory.
+    /// Number of base pages.
     pub fn pages(&self) -> u64 {
         self.bytes / PAGE_BYTES
     }

@@ -1,4 +1,4 @@
-//! The operations that are timed.
+//! The benchmarked operations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ named! {
     #[serde(rename_all = "kebab-case")]
     "operation"
     pub enum Operation {
-        /// The only mm unmaps everything.
+        /// The only mm unmaps the memory.
         Munmap = "munmap",
-        /// It forks.
+        /// The mm forks.
         Fork = "fork",
-        /// After a fork the parent writes a byte to each page.
+        /// The parent writes a byte to each page after a fork.
         CowByte = "cow-byte",
-        /// The same after the child has exited.
+        /// The parent writes a byte to each page after the child has exited.
         ReuseByte = "reuse-byte",
-        /// The child writes after the parent has exited.
+        /// The child writes a byte to each page after the parent has exited.
         ChildReuseByte = "child-reuse-byte",
-        /// A child for each CPU writes to its pages in order.
+        /// One child per CPU writes to its pages sequentially.
         AnonCowSeq = "anon-cow-seq",
-        /// A child for each CPU writes to its pages in random order.
+        /// One child per CPU writes to its pages in random order.
         AnonCowRand = "anon-cow-rand",
     }
 }
@@ -38,7 +38,7 @@ impl Operation {
         Operation::ChildReuseByte,
     ];
 
-    /// Whether one thread runs it, not several children.
+    /// Whether it runs on one thread instead of several children.
     pub const fn is_single_threaded(self) -> bool {
         !matches!(self, Operation::AnonCowSeq | Operation::AnonCowRand)
     }
@@ -48,7 +48,7 @@ impl Operation {
         !matches!(self, Operation::Munmap | Operation::Fork)
     }
 
-    /// Whether it writes to pages with one remaining owner, which may be reused.
+    /// Whether it writes to pages with a single remaining owner, which can be reused.
     pub const fn reuses(self) -> bool {
         matches!(self, Operation::ReuseByte | Operation::ChildReuseByte)
     }

@@ -14,44 +14,45 @@ use crate::xorshift::DEFAULT_SEED;
 /// Default size of the memory in bytes.
 const DEFAULT_BYTES: u64 = 256 << 20;
 
-/// Default sizes of folios: the control, then the published ones.
+/// Default folio sizes: the control, then the published ones.
 const DEFAULT_FOLIO_BYTES: [u64; 9] =
     [4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
 
-/// Default size of the memory for `--owners`, where a server has several copies of it.
+/// Default size of the memory for `--owners`, where each process of the server may have a copy.
 const DEFAULT_OWNERS_BYTES: u64 = 4 << 20;
-/// Default sizes of folios for `--owners`.
+/// Default folio sizes for `--owners`.
 const DEFAULT_OWNERS_FOLIO_BYTES: [u64; 2] = [64 << 10, 2 << 20];
 
-/// Default number of repeats: as many as a median on a shared machine needs.
+/// Default number of repeats: enough for a stable median on a shared machine.
 const DEFAULT_RUNS: u64 = 9;
 
-/// The options; `None` is the default.
+/// The options; `None`: default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FolioOpsSpec {
-    /// The engine: `model` is the small mm of this program, in real time.
+    /// Engine: `model` (an mm implemented in this program, in real time) or `kernel`. Default:
+    /// `model`.
     pub on: Option<String>,
-    /// Repeats of each measurement.
+    /// Number of repeats. Default: 9.
     pub runs: Option<u64>,
-    /// Seed of the order of random writes.
+    /// Seed for the order of random writes.
     pub seed: Option<u64>,
-    /// The same in decimal digits.
+    /// `seed` in decimal digits, for JSON readers that round large numbers.
     pub seed_text: Option<String>,
     /// Size of the anonymous memory.
     pub size: Option<SizeText>,
-    /// Sizes of the folios, separated by `,`.
+    /// Folio sizes, separated by `,`.
     pub folio_sizes: Option<String>,
-    /// Count owners, and time nothing.
+    /// Count owners without timing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub owners: bool,
 }
 
 impl FolioOpsSpec {
-    /// Checks every value and resolves defaults.
+    /// Validates the options and resolves defaults.
     ///
     /// # Errors
-    /// The first invalid value, with the remedy, in one line.
+    /// One line that names the first invalid value, with the remedy.
     pub fn validate(&self) -> Result<FolioOps, Error> {
         let seed = seed::given(self.seed, self.seed_text.as_deref())?;
         Ok(FolioOps {
@@ -67,7 +68,7 @@ impl FolioOpsSpec {
         })
     }
 
-    /// Default size of the memory, and sizes of the folios.
+    /// Default memory size and folio sizes.
     fn defaults(&self) -> (u64, &'static [u64]) {
         if self.owners {
             (DEFAULT_OWNERS_BYTES, &DEFAULT_OWNERS_FOLIO_BYTES)
@@ -94,7 +95,7 @@ impl FolioOpsSpec {
 }
 
 impl FolioOps {
-    /// All options, defaults included.
+    /// All options, including defaults.
     pub fn to_spec(&self) -> FolioOpsSpec {
         FolioOpsSpec {
             on: Some(self.engine.to_string()),
@@ -107,7 +108,7 @@ impl FolioOps {
         }
     }
 
-    /// The command that repeats it, without defaults.
+    /// The command that repeats the benchmark, without default options.
     pub fn command(&self) -> String {
         let mut command = format!("filemap {FOLIO_OPS}");
         if self.owners {
@@ -134,7 +135,7 @@ fn list_sizes(sizes: &[u64]) -> String {
     sizes.iter().map(|&size| format_size(size)).collect::<Vec<_>>().join(",")
 }
 
-/// Parses a list of sizes, and sorts it.
+/// Parses and sorts a list of sizes.
 fn folio_sizes(text: &str) -> Result<Vec<u64>, Error> {
     let mut sizes =
         text.split(',').map(|size| folio_size(size.trim())).collect::<Result<Vec<_>, _>>()?;
@@ -145,7 +146,7 @@ fn folio_sizes(text: &str) -> Result<Vec<u64>, Error> {
     }
 }
 
-/// Parses the size of a folio.
+/// Parses a folio size.
 fn folio_size(text: &str) -> Result<u64, Error> {
     let range = || out_of_range(shorten(text), format_size(PAGE_BYTES), format_size(PMD_BYTES));
     match parse_size(text) {

@@ -1,4 +1,4 @@
-//! One table of a job file can stand for many files and threads, of which a record has the sum.
+//! Sums of files, mappings and threads declared by the same table.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 use crate::job::{Job, TableOf};
 
 impl Run {
-    /// The same, where the files, mappings and threads of one table of the job file are one.
+    /// The run with the files, mappings and threads of each table summed.
     pub(super) fn by_table(self, job: &Job) -> Run {
         let TableOf { files, mappings, threads, .. } = &job.tables;
         let steps = threads
@@ -45,7 +45,7 @@ impl Run {
     }
 }
 
-/// What `make` makes of all of one key, in the order in which keys come first.
+/// Groups `all` by key, in the order of first occurrence, and combines each group with `make`.
 fn together<K: Ord, T>(keys: &[K], all: Vec<T>, make: impl Fn(&K, &[T]) -> T) -> Vec<T> {
     let mut by_key: BTreeMap<&K, Vec<T>> = BTreeMap::new();
     keys.iter().zip(all).for_each(|(key, one)| by_key.entry(key).or_default().push(one));

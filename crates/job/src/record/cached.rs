@@ -1,4 +1,4 @@
-//! Where the pages are that are cached at the end.
+//! Location of the pages in the page cache at the end of a run.
 
 use std::ops::Range;
 
@@ -7,29 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::MappedParts;
 
-/// Pages of the files in the page cache at the end of a run.
+/// Number of pages of the files in the page cache at the end of a run, by location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cached {
-    /// Those that are mapped.
+    /// Pages that are mapped.
     pub inside: Option<u64>,
-    /// Those before the first page that is mapped of their file.
+    /// Pages before the first mapped page of their file.
     pub before: Option<u64>,
-    /// Those after the last.
+    /// Pages after the last mapped page.
     pub after: Option<u64>,
-    /// Those between what is mapped, of a file of which several parts are, such as the segments of
-    /// an ELF file.
+    /// Pages between mapped parts, if there are several, such as the segments of an ELF file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub between: Option<u64>,
 }
 
 impl Cached {
-    /// Where what is cached of a file lies of which so much is mapped, where `count` says how many
-    /// of a range of pages are cached. Of a file that is not mapped all of it is before the first
-    /// page.
+    /// Counts the cached pages of a file by location; `count` returns the number of cached pages in
+    /// a range. Pages of a file that is not mapped count as before the first mapped page.
     ///
     /// # Errors
-    /// Those of `count`.
+    /// Errors of `count`.
     pub fn of<E>(
         mapped: &MappedParts,
         mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
@@ -54,7 +52,7 @@ impl Cached {
         })
     }
 
-    /// Those of both files.
+    /// The sum over both files.
     pub(super) fn and(self, other: Cached) -> Cached {
         let sum = |of: fn(&Cached) -> Option<u64>| Some(of(&self)? + of(&other)?);
         let between = [self.between, other.between].into_iter().flatten();
@@ -66,7 +64,7 @@ impl Cached {
         }
     }
 
-    /// All of them; `None` where the kernel does not tell.
+    /// Total number of pages; `None` if the kernel does not report it.
     pub fn pages(&self) -> Option<u64> {
         Some(self.inside? + self.before? + self.after? + self.between.unwrap_or(0))
     }

@@ -3,33 +3,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a record is of: the command that wrote it.
+/// The command that wrote the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
-    /// One job.
+    /// `filemap run`: one job.
     #[default]
     Run,
-    /// Variants of jobs.
+    /// `filemap compare`: variants of jobs.
     Compare,
-    /// Causes of what a job read.
+    /// `filemap explain`: causes of a job's reads.
     Explain,
-    /// Settings that help a program.
+    /// `filemap advise`: settings that help a program.
     Advise,
-    /// Jobs that two variants differ in.
+    /// `filemap search`: jobs in which two variants differ.
     Search,
-    /// Decisions of a kernel beside those of the model.
+    /// `filemap conform`: decisions of a kernel and the model.
     Conform,
-    /// Published tables beside the model's.
+    /// `filemap published`: published tables and the model's.
     Published,
-    /// Operations over folios.
+    /// `filemap folio-ops`: operations over folios.
     FolioOps,
-    /// A program that was governed.
+    /// `filemap govern`: a governed program.
     Govern,
-    /// A program with the governor and without.
+    /// `filemap govern --compare`: a program with and without the governor.
     GovernCompare,
-    /// Costs of a machine.
+    /// `filemap calibrate`: costs of a machine.
     Calibrate,
-    /// What a machine allows.
+    /// `filemap doctor`: capabilities of a machine.
     Doctor,
 }

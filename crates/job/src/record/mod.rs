@@ -1,4 +1,4 @@
-//! What came out of a job.
+//! Records of jobs.
 
 mod by_table;
 mod cached;
@@ -20,34 +20,34 @@ pub use self::summary::{CachedSummary, FileSummary, Summary};
 use crate::job::Job;
 use crate::program::ProgramSpec;
 
-/// Version of the record's layout.
+/// Version of the record format.
 pub const SCHEMA: u32 = 2;
 
-/// One job on one engine: every run, and a summary of them.
+/// The record of one job on one engine: every run, and their summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
-    /// [`SCHEMA`].
+    /// Version of the record format: [`SCHEMA`].
     pub schema: u32,
-    /// What the record is of.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// The job as it was written.
+    /// The job.
     pub job: ProgramSpec,
-    /// What ran it: `model` or `kernel`.
+    /// Engine that ran the job: `model` or `kernel`.
     pub engine: String,
-    /// Where it ran.
+    /// The environment of the runs.
     #[schemars(with = "crate::schema::Environment")]
     pub environment: Map<String, Value>,
     /// Every run, in order.
     pub runs: Vec<Run>,
-    /// Each counter, the time and the pages cached over all runs.
+    /// Counters, times and cached pages, summarized over all runs.
     pub summary: Summary,
-    /// What a reader of it should know, one sentence each.
+    /// Warnings about the result, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
 }
 
 impl Record {
-    /// The record of what came of `job`.
+    /// The record of `job`, given the result of its runs.
     pub fn of(job: &Job, ran: Ran) -> Self {
         let runs = ran.runs.into_iter().map(|run| run.as_recorded(job)).collect();
         Record::new(job, ran.engine.name(), ran.environment, runs)

@@ -1,17 +1,17 @@
-//! What an engine returns.
+//! The result that an engine returns.
 
 use serde_json::{Map, Value};
 
 use super::run::Run;
 use crate::parts::EngineKind;
 
-/// What came of the runs of a job.
+/// The result of all runs of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
-    /// What ran it.
+    /// The engine that ran it.
     pub engine: EngineKind,
-    /// Where and how.
+    /// The environment of the runs.
     pub environment: Map<String, Value>,
-    /// All of them, in order.
+    /// All runs, in order.
     pub runs: Vec<Run>,
 }

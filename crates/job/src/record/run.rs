@@ -9,21 +9,22 @@ use super::counters::Counters;
 use crate::job::Job;
 use crate::waits::Wait;
 
-/// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
+/// One run of a job. Values that the engine cannot see are `None`, `null` in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
-    /// The seed of its random patterns; in JSON also as text.
+    /// Seed of random patterns; in JSON also as text.
     #[serde(flatten, with = "crate::seed")]
     #[schemars(with = "crate::seed::SeedTwice")]
     pub seed: u64,
-    /// Time for all of it, in nanoseconds: measured, or by the model predicted.
+    /// Elapsed time in nanoseconds: measured, or predicted by the model.
     pub elapsed_ns: Option<u64>,
-    /// What it counted in all.
+    /// Counters of the whole run.
     pub counters: Counters,
-    /// What the page cache held at the end of all files.
+    /// Pages of all files in the page cache at the end.
     #[serde(default)]
     pub cached: Cached,
-    /// Each file, in the order of the job file; as mappings and threads, none of a job of flags.
+    /// Each file, in the order of the job file. Like mappings and threads, empty for a job with a
+    /// single mapping.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<FileRun>,
     /// Each mapping, in the order of the job file.
@@ -32,29 +33,30 @@ pub struct Run {
     /// Each thread, in the order of the job file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub threads: Vec<ThreadRun>,
-    /// Each phase, in order, one thread after the other; none of a job of flags that has one. Of a
-    /// thread that repeats its phases it is what all rounds did together.
+    /// Each phase, thread by thread; empty for a job with a single mapping and phase. For a thread
+    /// that repeats its phases, the total over all rounds.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub phases: Vec<PhaseRun>,
-    /// Where the time of several threads went, by [`crate::waits::Cause`]; those that took none, or
-    /// of which nothing is known, are left out. A kernel tells waits for `mmap_lock` only.
+    /// Time that threads spent running and waiting, by [`crate::waits::Cause`], if there are
+    /// several threads. Causes that are zero or unknown are left out. A kernel only reports waits
+    /// for `mmap_lock`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
-    /// How long calls of several threads took that change what is mapped, by [`crate::waits::Call`]
-    /// in place of the cause.
+    /// Duration of calls that change mappings, if there are several threads, with the
+    /// [`crate::waits::Call`] in place of the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Wait>,
-    /// For how long a kernel told `waits`, in nanoseconds, where it is not all of the run.
+    /// Time during which a kernel reported `waits`, in nanoseconds, if not the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_ns: Option<u64>,
-    /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
-    /// the whole machine that changed. For a real kernel.
+    /// Changes of system-wide `/proc/vmstat` counters during the run, caused by any process. Only
+    /// on a kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmstat: Option<BTreeMap<String, i64>>,
 }
 
 impl Run {
-    /// This run of `job`, as an engine tells it, as a record has it.
+    /// Converts the run of `job` from the engine's form to the record's.
     pub fn as_recorded(self, job: &Job) -> Run {
         if job.is_single_mapping() {
             return self.of_single_mapping(job);
@@ -62,7 +64,8 @@ impl Run {
         if job.is_counted() { self.by_table(job) } else { self }
     }
 
-    /// The run of a job with a single mapping: what there is one of is the run itself.
+    /// Reduces the run of a job with a single mapping: the figures of its file, mapping and thread
+    /// are the run's.
     fn of_single_mapping(self, job: &Job) -> Run {
         let mmap_miss = self.phases.last().and_then(|phase| phase.counters.mmap_miss);
         let phases = job.accesses().zip(self.phases);
@@ -84,62 +87,63 @@ impl Run {
     }
 }
 
-/// What became of one file. What the engine cannot see is `null`.
+/// One file. Values that the engine cannot see are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileRun {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Pages of it that were read.
+    /// Number of its pages that were read.
     pub data_pages_read: Option<u64>,
-    /// Faults on it that missed the cache.
+    /// Faults on it that missed the page cache.
     pub major_faults: Option<u64>,
-    /// Pages of it that left the cache.
+    /// Number of its pages that were evicted.
     pub evicted_pages: Option<u64>,
-    /// Pages of it that are cached at the end.
+    /// Number of its pages in the page cache at the end.
     pub cached: Option<u64>,
-    /// Where in the file these are; not told of several files of one table together.
+    /// Location of these pages in the file; omitted if a table declares several files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_parts: Option<Cached>,
 }
 
 impl FileRun {
-    /// What is cached of all `files`, of which each says where that is; nothing where one does not.
+    /// The sum over `files`; empty if any of them lacks the location.
     pub fn cached_of(files: &[FileRun]) -> Cached {
         let of = files.iter().map(|file| file.cached_parts.unwrap_or_default());
         of.reduce(Cached::and).unwrap_or_default()
     }
 }
 
-/// What was done through one mapping.
+/// Accesses through one mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MappingRun {
-    /// Its name.
+    /// Name of the mapping.
     pub name: String,
-    /// What it counted.
+    /// Counters of the mapping.
     pub counters: Counters,
 }
 
-/// What one thread did.
+/// One thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadRun {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// Time until it had done its last phase, in nanoseconds; `null` where it is not known.
+    /// Time until the end of its last phase, in nanoseconds; `null` if unknown.
     pub elapsed_ns: Option<u64>,
-    /// What it counted.
+    /// Counters of the thread.
     pub counters: Counters,
 }
 
-/// What one phase did.
+/// One phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseRun {
-    /// The name of its thread; of a job of flags, which has one, nothing.
+    /// Name of its thread; empty for a job with a single mapping.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub thread: String,
-    /// What it did, in words: `map left`. Of a job of flags its workload, or the path of its list.
+    /// Description, such as `map left`. For a job with a single mapping: the workload, or the path
+    /// of the list.
     pub does: String,
-    /// Time for it, in nanoseconds; `null` where it is not known.
+    /// Elapsed time in nanoseconds; `null` if unknown.
     pub elapsed_ns: Option<u64>,
-    /// What it counted.
+    /// Counters of the phase.
     pub counters: Counters,
 }

@@ -1,4 +1,4 @@
-//! What the runs of a job say, over all of them.
+//! Summary of the runs of a job.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,54 +7,54 @@ use super::counters::PerCounter;
 use super::run::{FileRun, Run};
 use crate::spread::Spread;
 
-/// What runs say, over all of them; `None` = no run saw it.
+/// Summary over all runs; `None`: no run has the value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Each counter.
     #[serde(flatten)]
     pub counters: PerCounter<Option<Spread>>,
-    /// Time for all accesses, in nanoseconds.
+    /// Elapsed time, in nanoseconds.
     #[serde(default)]
     pub elapsed_ns: Option<Spread>,
     /// Pages in the page cache at the end.
     #[serde(default)]
     pub cached: CachedSummary,
-    /// Each file, in the order of the job file; none of a job of flags.
+    /// Each file, in the order of the job file; empty for a job with a single mapping.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<FileSummary>,
 }
 
-/// [`Cached`] over all runs.
+/// [`Cached`], summarized over all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CachedSummary {
     /// Pages that are mapped.
     pub inside: Option<Spread>,
-    /// Pages before the first that is mapped of their file.
+    /// Pages before the first mapped page of their file.
     pub before: Option<Spread>,
-    /// Pages after the last.
+    /// Pages after the last mapped page.
     pub after: Option<Spread>,
-    /// Pages between parts that are mapped.
+    /// Pages between mapped parts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub between: Option<Spread>,
 }
 
-/// [`FileRun`] over all runs.
+/// [`FileRun`], summarized over all runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileSummary {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// Pages of it that were read.
+    /// Number of its pages that were read.
     pub data_pages_read: Option<Spread>,
-    /// Faults on it that missed the cache.
+    /// Faults on it that missed the page cache.
     pub major_faults: Option<Spread>,
-    /// Pages of it that left the cache.
+    /// Number of its pages that were evicted.
     pub evicted_pages: Option<Spread>,
-    /// Pages of it that are cached at the end.
+    /// Number of its pages in the page cache at the end.
     pub cached: Option<Spread>,
 }
 
 impl Summary {
-    /// The summary of `runs`, which are of one job.
+    /// Summarizes `runs` of one job.
     pub fn of(runs: &[Run]) -> Summary {
         let counters: Vec<_> = runs.iter().map(|run| run.counters).collect();
         let cached = |pages: fn(&Cached) -> Option<u64>| {
@@ -78,7 +78,7 @@ impl Summary {
 }
 
 impl FileSummary {
-    /// What `runs` say of `file`, which all of them are of.
+    /// Summarizes `file` over all runs.
     fn of<'a>(file: &FileRun, runs: impl Iterator<Item = &'a FileRun> + Clone) -> FileSummary {
         let of = |count: fn(&FileRun) -> Option<u64>| Spread::of(runs.clone().filter_map(count));
         FileSummary {
