@@ -18,8 +18,8 @@ pub struct PageReclaimer {
     /// Touches since the last reclaim.
     touches: u64,
     last_reclaim: Option<Instant>,
-    /// Number of pages that stayed mapped while their process touched more than
-    /// [`MAX_OPEN_PAGES`](super::MAX_OPEN_PAGES) others, or that could not be reclaimed at all.
+    /// How often a page stayed mapped while its process touched more than
+    /// [`MAX_OPEN_PAGES`](super::MAX_OPEN_PAGES) others, or could not be reclaimed at all.
     pub stayed: u64,
     /// First error of process_madvise(2).
     pub refused: Option<Error>,

@@ -1,4 +1,4 @@
-//! The advice that mappings have, as the flags in `/proc/PID/smaps` show it.
+//! Advice in effect on mappings, from `VmFlags` in `/proc/PID/smaps`.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::io::Read;
 use super::{maps, read, unreadable};
 use crate::{Error, MappedRange};
 
-/// The kernel gives about a page of text at a time, which tells of some mappings.
+/// Read size: the kernel returns about a page of text at a time, a few mappings' worth.
 const READ_BYTES: usize = 4096;
 
-/// What a mapping is advised, as far as the kernel keeps that.
+/// Advice that the kernel keeps in the flags of a VMA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmaAdvice {
     pub readahead: ReadaheadMode,
@@ -17,7 +17,7 @@ pub struct VmaAdvice {
     pub huge_pages: Option<bool>,
 }
 
-/// How the kernel reads ahead in a mapping.
+/// Readahead mode of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadaheadMode {
     #[default]
@@ -28,14 +28,14 @@ pub enum ReadaheadMode {
     Sequential,
 }
 
-/// All that is mapped of files, with the advice that it has now. It takes the longer the more of it
-/// was touched: milliseconds for each GiB.
+/// Lists the file mappings with their current advice. Takes milliseconds per GiB of resident
+/// memory, as reading smaps walks the page tables.
 pub fn maps_with_advice(pid: u32) -> Result<Vec<(MappedRange, VmaAdvice)>, Error> {
     Ok(parse_smaps(&read(pid, "smaps")?))
 }
 
-/// What is mapped of files before the address `end`, in the same way. It does not look at what lies
-/// after: new mappings are below older ones as a rule.
+/// [`maps_with_advice`] for mappings that start below `end`. Stops reading there, which saves time
+/// for new mappings: the kernel usually places them below older ones.
 pub fn maps_with_advice_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, VmaAdvice)>, Error> {
     let failed = |cause| unreadable(pid, "smaps", cause);
     let mut file = File::open(format!("/proc/{pid}/smaps")).map_err(failed)?;

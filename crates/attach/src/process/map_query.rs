@@ -1,4 +1,4 @@
-//! Single mappings of a process, without the list of all: the PROCMAP_QUERY request of Linux 6.11.
+//! Looks up single mappings by the PROCMAP_QUERY ioctl of Linux 6.11, without listing all.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct MapQuery {
     pub(crate) inode: u64,
     pub(crate) major: u32,
     pub(crate) minor: u32,
-    /// Bytes of the name, with the 0 after it; 0 where it has none.
+    /// Size of the name including the terminating NUL; 0 if unnamed.
     pub(crate) name_bytes: u32,
     build_id_bytes: u32,
     name: u64,
@@ -29,8 +29,8 @@ pub(crate) struct MapQuery {
 }
 
 impl MapQuery {
-    /// What `maps`, a file of `/proc`, has mapped at `address`. The mapping's name is put into
-    /// `name`, unless that is empty.
+    /// Queries the mapping at `address` through `maps`, an open `/proc/PID/maps`. Stores its name
+    /// in `name`, unless that is empty.
     pub(crate) fn run(maps: &File, address: u64, name: &mut [u8]) -> io::Result<MapQuery> {
         let (name, name_bytes) = match name.len() {
             0 => (0, 0),
@@ -38,8 +38,8 @@ impl MapQuery {
         };
         let size = size_of::<MapQuery>() as u64;
         let mut query = MapQuery { size, address, name, name_bytes, ..MapQuery::default() };
-        // SAFETY: the kernel reads and writes this structure, and as many bytes of the name as it
-        // says, of which nobody else has a reference.
+        // SAFETY: the kernel accesses this structure, and up to `name_bytes` bytes of `name`, which
+        // is borrowed exclusively.
         match unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) } {
             0 => Ok(query),
             _ => Err(io::Error::last_os_error()),
@@ -49,11 +49,11 @@ impl MapQuery {
 
 const PROCMAP_QUERY: u64 = 0xc068_6611;
 
-/// Bits of `vma_flags`; the lower three are those of `PROT_`.
+/// Bits of `vma_flags`; the lower three equal the `PROT_*` bits.
 const PROTECTION: u64 = 7;
 const SHARED: u64 = 1 << 3;
 
-/// A mapping, without its name.
+/// A VMA, without its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vma {
     pub(crate) start: u64,
@@ -64,8 +64,8 @@ pub(crate) struct Vma {
     is_shared: bool,
 }
 
-/// Whether a process has `range` mapped now, whole and in this way: the same file at the same
-/// offset, with the same protection. Mappings that adjoin count as one.
+/// Whether a process currently has all of `range` mapped with the same file, offset, protection and
+/// sharing. It may span several adjacent VMAs.
 pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
     let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
     let mut address = range.address;
@@ -78,7 +78,7 @@ pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
     true
 }
 
-/// The mapping of a process that has `address`.
+/// The VMA of a process at `address`.
 pub(crate) fn vma_at(pid: u32, address: u64) -> Option<Vma> {
     query_vma(pid, &File::open(format!("/proc/{pid}/maps")).ok()?, address)
 }
@@ -91,7 +91,7 @@ fn query_vma(pid: u32, maps: &File, address: u64) -> Option<Vma> {
     }
 }
 
-/// As the list of all mappings says.
+/// Finds the VMA in `/proc/PID/maps`, on kernels without PROCMAP_QUERY.
 fn list_vma(pid: u32, address: u64) -> Option<Vma> {
     let maps = super::maps(pid).ok()?;
     let range = maps.iter().find(|range| range.contains(address))?;
@@ -107,7 +107,7 @@ fn list_vma(pid: u32, address: u64) -> Option<Vma> {
 }
 
 impl Vma {
-    /// Whether it has the file, protection and place in the file of the part of `range` in it.
+    /// Whether the VMA has the file, offset, protection and sharing of `range` where they overlap.
     fn is_part_of(&self, range: &MappedRange) -> bool {
         let is_file = match &range.file {
             None => self.file.inode == 0,

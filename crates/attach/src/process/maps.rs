@@ -1,4 +1,4 @@
-//! The mappings of a process, as `/proc/PID/maps` lists them.
+//! Parses `/proc/PID/maps`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 use super::read;
 use crate::{Error, FileId, MappedFile, MappedRange};
 
-/// All that is mapped, in order of addresses.
+/// Lists the mappings of a process in order of addresses.
 pub fn maps(pid: u32) -> Result<Vec<MappedRange>, Error> {
     let text = read(pid, "maps")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_maps_line).collect())
 }
 
-/// What a line such as `7f1c2000-7f1c4000 r--p 00001000 fe:01 1234    /usr/lib/libc.so` says.
-/// `None` for what is no such line.
+/// Parses a line such as `7f1c2000-7f1c4000 r--p 00001000 fe:01 1234    /usr/lib/libc.so`. Returns
+/// `None` for anything else.
 pub fn parse_maps_line(line: &[u8]) -> Option<MappedRange> {
     let mut rest = line;
     let (address, end) =
@@ -26,7 +26,7 @@ pub fn parse_maps_line(line: &[u8]) -> Option<MappedRange> {
     let inode = std::str::from_utf8(take_word(&mut rest, b' ')).ok()?.parse().ok()?;
     let id = FileId { major, minor, inode };
     let name = rest.trim_ascii_start();
-    // What is no file's has a name too, such as [stack].
+    // Anonymous mappings have names as well, such as [stack].
     let file = (inode != 0 && name.first() == Some(&b'/'))
         .then(|| MappedFile { id, path: OsString::from_vec(unescape_path(name)).into() });
     let bit = |is_set, bit: i32| if is_set { bit.cast_unsigned() } else { 0 };
@@ -42,7 +42,7 @@ pub fn parse_maps_line(line: &[u8]) -> Option<MappedRange> {
     })
 }
 
-/// Takes what is before the next `end`, and that.
+/// Splits off the text before the next `end`, and drops that byte.
 fn take_word<'a>(rest: &mut &'a [u8], end: u8) -> &'a [u8] {
     let length = rest.iter().position(|byte| *byte == end).unwrap_or(rest.len());
     let (word, behind) = rest.split_at(length);
@@ -59,7 +59,7 @@ fn parse_hex(digits: &[u8]) -> Option<u64> {
         .try_fold(0, |value, digit| Some(value << 4 | u64::from((*digit as char).to_digit(16)?)))
 }
 
-/// The kernel writes a line feed in a name as `\012`, and nothing else.
+/// Decodes the only escape that the kernel writes in paths: `\012`, a line feed.
 fn unescape_path(name: &[u8]) -> Vec<u8> {
     const LINE_FEED: &[u8] = b"\\012";
     let mut plain = Vec::with_capacity(name.len());

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process.
+//! Readers of `/proc/PID`.
 
 mod advice;
 mod map_query;
@@ -22,7 +22,7 @@ use std::io;
 
 use crate::Error;
 
-/// Reads a file of `/proc/PID`.
+/// Reads `/proc/PID/name`.
 pub(crate) fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
     fs::read(format!("/proc/{pid}/{name}")).map_err(|cause| unreadable(pid, name, cause))
 }
@@ -34,7 +34,7 @@ fn unreadable(pid: u32, name: &str, cause: io::Error) -> Error {
     }
 }
 
-/// What would permit access to a process.
+/// Remedy for denied access to a process.
 pub(crate) fn access(pid: u32) -> String {
     let own = rustix::process::geteuid().as_raw();
     match effective_uid(pid) {

@@ -1,25 +1,25 @@
-//! How much of a process's mappings it has mapped: `/proc/PID/smaps`.
+//! Resident size of mappings, from `/proc/PID/smaps`.
 
 use std::fs;
 
-/// The mappings of a process.
+/// The VMAs of a process with their resident sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Smaps(Vec<SmapsEntry>);
 
-/// One area of memory.
+/// One VMA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SmapsEntry {
     start: u64,
     end: u64,
-    /// Where it begins in its file.
+    /// File offset of the first byte.
     offset_bytes: u64,
     mapped_bytes: u64,
 }
 
 impl Smaps {
-    /// Those of the process `pid`, where they may be read.
+    /// Reads the smaps of process `pid`; `None` if it is gone or access is denied.
     pub fn read(pid: u32) -> Option<Smaps> {
-        // Paths may be no text.
+        // Paths need not be UTF-8.
         let bytes = fs::read(format!("/proc/{pid}/smaps")).ok()?;
         Some(Smaps::parse(&String::from_utf8_lossy(&bytes)))
     }
@@ -39,9 +39,9 @@ impl Smaps {
         Smaps(areas)
     }
 
-    /// How much is mapped of the mapping of `bytes` bytes at `start`, which begins in its file at
-    /// `offset_bytes`. It may be in several areas. What others have mapped there since is not
-    /// counted.
+    /// Resident bytes of the mapping of `bytes` bytes at `start` with file offset `offset_bytes`.
+    /// It may have been split into several VMAs; VMAs at other offsets, mapped there since, do not
+    /// count.
     pub fn mapped_bytes(&self, start: u64, bytes: u64, offset_bytes: u64) -> u64 {
         let is_of = |area: &&SmapsEntry| {
             area.start >= start
@@ -53,7 +53,7 @@ impl Smaps {
 }
 
 impl SmapsEntry {
-    /// The area whose lines begin with `line`: `START-END PERMISSIONS OFFSET DEVICE INODE PATH`.
+    /// Parses the header line of a VMA: `START-END PERMISSIONS OFFSET DEVICE INODE PATH`.
     fn parse_header(line: &str) -> Option<SmapsEntry> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;

@@ -1,4 +1,4 @@
-//! What a process and its threads are and do.
+//! Identity and state of processes and threads.
 
 use std::fs;
 use std::str;
@@ -6,7 +6,7 @@ use std::str;
 use super::{read, unreadable};
 use crate::Error;
 
-/// Refuses the number of a thread that is not its process' first.
+/// Refuses the ID of a thread that is not a thread group leader.
 pub fn check_is_process(pid: u32) -> Result<(), Error> {
     match status_word(pid, "Tgid:", 0)? {
         Some(process) if process != pid => Err(Error::Thread { tid: pid, pid: process }),
@@ -14,7 +14,7 @@ pub fn check_is_process(pid: u32) -> Result<(), Error> {
     }
 }
 
-/// The threads of a process.
+/// Thread IDs of a process.
 pub fn threads(pid: u32) -> Result<Vec<u32>, Error> {
     let unreadable = |cause| unreadable(pid, "task", cause);
     let mut found = Vec::new();
@@ -25,27 +25,27 @@ pub fn threads(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(found)
 }
 
-/// The user that a process runs as.
+/// Effective user ID of a process.
 pub fn effective_uid(pid: u32) -> Result<u32, Error> {
     const EFFECTIVE: usize = 1;
     status_word(pid, "Uid:", EFFECTIVE)?.ok_or(Error::Gone { pid })
 }
 
-/// A number in the line of `/proc/PID/status` that begins with `key`, counted from 0.
+/// The `word`th number, counted from 0, in the line of `/proc/PID/status` that begins with `key`.
 fn status_word(pid: u32, key: &str, word: usize) -> Result<Option<u32>, Error> {
     let status = read(pid, "status")?;
-    // The name of a process may have any bytes.
+    // The `Name` line need not be UTF-8.
     let mut lines = status.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(key.as_bytes()));
     let line = line.and_then(|line| str::from_utf8(line).ok());
     Ok(line.and_then(|line| line.split_whitespace().nth(word)?.parse().ok()))
 }
 
-/// The processes that a process has made and that have not been waited for.
+/// Children of a process that have not been reaped.
 pub fn children(pid: u32) -> Result<Vec<u32>, Error> {
     let mut found = Vec::new();
     for tid in threads(pid)? {
-        // A thread may have ended meanwhile.
+        // The thread may have exited meanwhile.
         let Ok(listed) = read(pid, &format!("task/{tid}/children")) else { continue };
         let listed = String::from_utf8_lossy(&listed);
         found.extend(listed.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
@@ -53,7 +53,7 @@ pub fn children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(found)
 }
 
-/// Processes that run, with all that they have started which runs too.
+/// The given processes and all their living descendants.
 pub fn with_children(named: &[u32]) -> Vec<u32> {
     let mut all = named.to_vec();
     let mut next = 0;
@@ -66,19 +66,20 @@ pub fn with_children(named: &[u32]) -> Vec<u32> {
     all
 }
 
-/// How many pages of addresses are mapped.
+/// Size of the address space in pages: the first field of `statm`.
 pub(crate) fn size_pages(pid: u32) -> Result<u64, Error> {
     let statm = read(pid, "statm")?;
     let first = str::from_utf8(&statm).ok().and_then(|text| text.split(' ').next());
     first.and_then(|pages| pages.parse().ok()).ok_or(Error::Gone { pid })
 }
 
-/// What tells one process and one program from others of the same number.
+/// Fields of `/proc/PID/stat` that distinguish processes reusing a PID, and successive images of
+/// one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// When it began, in ticks since boot.
+    /// Start time in clock ticks since boot.
     pub(crate) start_ticks: u64,
-    /// Where its code and its stack began when it became this program; 0 where that is not told.
+    /// `startcode` and `startstack`, set by exec; 0 where access to the process is denied.
     pub(crate) image_addresses: (u64, u64),
     pub(crate) major_faults: u64,
     pub(crate) has_ended: bool,
@@ -88,7 +89,7 @@ pub(crate) fn process_stat(pid: u32) -> Result<ProcessStat, Error> {
     let stat = read(pid, "stat")?;
     let fields = fields_behind_name(&stat).ok_or(Error::Gone { pid })?;
     let fields: Vec<_> = fields.split_ascii_whitespace().collect();
-    // The first is the third that proc(5) numbers.
+    // The fields after the name start with number 3 of proc(5).
     let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse().ok());
     let program = (number(26).unwrap_or(0), number(28).unwrap_or(0));
     Ok(ProcessStat {
@@ -99,10 +100,10 @@ pub(crate) fn process_stat(pid: u32) -> Result<ProcessStat, Error> {
     })
 }
 
-/// The place of the user time after the name.
+/// Index of `utime` in the fields after the name.
 const USER_TICKS: usize = 11;
 
-/// The user time of a thread until now, in nanoseconds; `None` where it is gone.
+/// User CPU time of a thread in nanoseconds; `None` if it is gone.
 pub fn thread_user_ns(pid: u32, tid: u32) -> Option<u64> {
     let stat = read(pid, &format!("task/{tid}/stat")).ok()?;
     let ticks: u64 =
@@ -110,7 +111,7 @@ pub fn thread_user_ns(pid: u32, tid: u32) -> Option<u64> {
     Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
-/// The fields of `stat` after the name in parentheses, which may have any bytes.
+/// The fields of `stat` after the parenthesised name, which may hold arbitrary bytes.
 fn fields_behind_name(stat: &[u8]) -> Option<&str> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     str::from_utf8(stat.get(name_end + 2..)?).ok()

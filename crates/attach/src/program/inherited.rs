@@ -1,5 +1,6 @@
-//! What this process inherited and Rust's runtime or this program changes: a program that takes
-//! the place of this process finds it as if nothing had stood between.
+//! Inherited process state that Rust's runtime or this program changes: signal dispositions, signal
+//! mask, closed standard files, RLIMIT_NOFILE. It is saved at startup and restored before exec, so
+//! that this process is transparent to the executed program.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::null;
@@ -7,44 +8,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::signal_set;
 
-/// Signals, of which the first is 1.
+/// Highest signal number; the lowest is 1.
 const SIGNALS: i32 = 64;
 
-/// Signals that the C library keeps for its threads, and of which it changes and tells nothing.
+/// Signals reserved by the C library for its threads, whose dispositions signal(2) refuses to
+/// change.
 const LIBC_SIGNALS: [i32; 2] = [32, 33];
 
-/// Standard files, of which the first is 0.
+/// Number of standard files, descriptors 0 to 2.
 const STANDARD_FILES: i32 = 3;
 
-/// Signals that were ignored, one bit each, from 1.
+/// Signals ignored at startup; signal N is bit N - 1.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// Signals that were blocked.
+/// Signals blocked at startup; signal N is bit N - 1.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
-/// Standard files that were closed, one bit each.
+/// Standard files closed at startup; descriptor N is bit N.
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
-/// How many files may be open, which is raised for perf events.
+/// Soft and hard RLIMIT_NOFILE at startup; the soft limit is raised for perf events.
 static OPEN_FILES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Whether `signal` was ignored when this process began.
+/// Whether `signal` was ignored at startup.
 pub fn was_ignored(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
 }
 
-/// Whether the standard `file` was open when this process began.
+/// Whether the standard `file` was open at startup.
 pub fn was_open(file: i32) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << file == 0
 }
 
-/// Makes signals and standard files what they were when this process began, for the program that
-/// it becomes. Nothing here allocates, so that a child may call it between fork and exec.
+/// Restores signals, standard files and RLIMIT_NOFILE to their state at startup, before exec. Does
+/// not allocate, so that a child may call it between fork and exec.
 pub fn restore() {
     let closed = CLOSED.load(Ordering::Relaxed);
     for file in (0..STANDARD_FILES).filter(|file| closed & 1 << file != 0) {
-        // SAFETY: the file is the one that the runtime opened in place of none; the program that
-        // follows does not know of it.
+        // SAFETY: this is the /dev/null that the runtime opened in place of the closed file; the
+        // program executed next does not use it.
         unsafe { libc::close(file) };
     }
     restore_open_files();
@@ -54,15 +56,16 @@ pub fn restore() {
 fn restore_open_files() {
     let [soft, hard] = OPEN_FILES.each_ref().map(|limit| limit.load(Ordering::Relaxed));
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: the limit lives, and is only looked at.
+    // SAFETY: the call only reads the limit, which outlives it.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
 }
 
-/// The same of signals alone, for a program that has other standard files.
+/// [`restore`] for signals only, for a program that is given other standard files.
 pub fn restore_signals() {
     for signal in 1..=SIGNALS {
         let handler = if was_ignored(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
+        // SAFETY: neither disposition runs code of ours; signals that cannot be changed are
+        // refused.
         unsafe { libc::signal(signal, handler) };
     }
     LIBC_SIGNALS.into_iter().filter(|signal| was_ignored(*signal)).for_each(ignore);
@@ -71,25 +74,25 @@ pub fn restore_signals() {
     signal_set::change_mask(libc::SIG_SETMASK, &set);
 }
 
-/// What the kernel keeps of a signal, as rt_sigaction(2) takes it: the handler stands first.
+/// `struct kernel_sigaction`, as in rt_sigaction(2): the handler comes first.
 type Disposition = [usize; 4];
 
-/// Bytes of a set of signals of the kernel.
+/// Size of the kernel's `sigset_t`.
 const SET_BYTES: usize = SIGNALS as usize / 8;
 
-/// Ignores a signal that the C library keeps for itself.
+/// Ignores a signal reserved by the C library, by the raw system call.
 fn ignore(signal: i32) {
     let action: Disposition = [libc::SIG_IGN, 0, 0, 0];
-    // SAFETY: what is read lives, and it runs no code.
+    // SAFETY: the action outlives the call, and runs no code of ours.
     unsafe {
         libc::syscall(libc::SYS_rt_sigaction, signal, &action, null::<Disposition>(), SET_BYTES);
     }
 }
 
-/// Whether `signal` is ignored now.
+/// Whether `signal` is currently ignored.
 fn is_ignored(signal: i32) -> bool {
     let mut action: Disposition = [0; 4];
-    // SAFETY: what is filled lives; nothing is changed.
+    // SAFETY: the call fills `action` and changes nothing.
     let answer = unsafe {
         let none = null::<Disposition>();
         libc::syscall(libc::SYS_rt_sigaction, signal, none, &mut action, SET_BYTES)
@@ -113,14 +116,14 @@ extern "C" fn save_state() {
         }
     }
     for file in 0..STANDARD_FILES {
-        // SAFETY: the number is only asked about, and it may be that of no file.
+        // SAFETY: F_GETFD only queries the descriptor, which may be closed.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         if rustix::io::fcntl_getfd(borrowed).is_err() {
             closed |= 1 << file;
         }
     }
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit lives, and is filled by the call.
+    // SAFETY: the call fills the limit, which outlives it.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     OPEN_FILES[0].store(limit.rlim_cur, Ordering::Relaxed);
     OPEN_FILES[1].store(limit.rlim_max, Ordering::Relaxed);
@@ -129,10 +132,9 @@ extern "C" fn save_state() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-// Before Rust's runtime begins, which ignores SIGPIPE and opens /dev/null in place of standard
-// files that are closed.
-// SAFETY: entries of this section are called once, without arguments that matter, and `look`
-// needs nothing that is not there yet.
+// Runs before Rust's runtime, which ignores SIGPIPE and opens /dev/null for closed standard files.
+// SAFETY: functions in this section are called once; `save_state` ignores the arguments and needs
+// nothing that is initialised later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static SAVE_STATE: extern "C" fn() = save_state;

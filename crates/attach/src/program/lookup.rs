@@ -1,4 +1,4 @@
-//! Which file a program's name means.
+//! Finds the executable for a program name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
@@ -10,14 +10,14 @@ use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags, accessat, getxattr, st
 use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
 
-/// Where programs are looked for without `PATH`, as execvp(3) does.
+/// Search path in the absence of `PATH`, as in execvp(3).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Exit codes of commands that run another, such as env and nice.
+/// Exit codes of commands that run other commands, such as env and nice.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
-/// Why a program cannot be run, with the exit code that shells have for it.
+/// Failure to run a program, with the exit code that a shell would return.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchError {
@@ -25,19 +25,19 @@ pub struct LaunchError {
     message: String,
 }
 
-/// A program to run, and its arguments.
+/// A program to run, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its file.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// What it is called, then its arguments.
+    /// The argument vector, beginning with `argv[0]`.
     pub words: Vec<OsString>,
 }
 
-/// The program that `words` name, looked for in `PATH` as a shell does.
+/// Finds the program of a command line, searching `PATH` as a shell does.
 ///
 /// # Errors
-/// When there is none, or none that may be run.
+/// No such program exists, or none that is executable.
 pub fn find(words: &[OsString]) -> Result<Program, LaunchError> {
     let name = &words[0];
     let path = find_file(name, std::env::var_os("PATH").as_deref());
@@ -48,20 +48,20 @@ pub fn find(words: &[OsString]) -> Result<Program, LaunchError> {
     })
 }
 
-/// There is no program `name`.
+/// Error for a program that does not exist.
 pub(super) fn not_found(name: &OsStr) -> LaunchError {
     let place = if is_path(name) { "" } else { " in PATH" };
     let message = format!("there is no program '{}'{place}; give one", name.display());
     LaunchError { code: NOT_FOUND, message }
 }
 
-/// The program at `path` cannot be run.
+/// Error for a program that exists but cannot be run.
 pub(super) fn not_executable(path: &Path, reason: &str) -> LaunchError {
     let message = format!("'{}' cannot be run: {reason}; give a program", path.display());
     LaunchError { code: NOT_EXECUTABLE, message }
 }
 
-/// Why there is no file to run.
+/// Reason why a lookup failed.
 #[derive(Debug, PartialEq, Eq)]
 enum LookupError {
     NotFound,
@@ -69,7 +69,7 @@ enum LookupError {
     Directory(PathBuf),
 }
 
-/// The file of the program `name` with this `PATH`.
+/// Finds the file of program `name`, searching the directories in `path`.
 fn find_file(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LookupError> {
     if name.is_empty() {
         return Err(LookupError::NotFound);
@@ -113,13 +113,13 @@ fn executable(path: PathBuf) -> Result<PathBuf, LookupError> {
     }
 }
 
-/// Bits of a mode.
+/// Bits of `st_mode`.
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_EXECUTES: u32 = 0o010;
 
-/// What the program at `path` gains that its caller does not have, as the end of a sentence that
-/// names it; `None` where that is nothing.
+/// Describes the privilege that the program at `path` gains over its caller, as the predicate of a
+/// sentence about it; `None` if it gains none.
 pub fn privilege_gain(path: &Path) -> Option<&'static str> {
     fs::metadata(path).ok().and_then(|data| file_privilege(path, &data))
 }

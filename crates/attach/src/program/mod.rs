@@ -1,5 +1,5 @@
-//! Running a program as if nothing stood between it and whoever called: what is looked at before,
-//! and how it is waited for.
+//! Runs a program as if its caller had executed it directly: lookup, state to restore before exec,
+//! and waiting for its end.
 
 pub mod inherited;
 mod lookup;

@@ -1,6 +1,6 @@
-//! A program that runs as a child, and to which this process is as good as not there: it has the
-//! same files, terminal and process group, signals are handed on to it, and this process ends as
-//! it does.
+//! Runs a program as a child that this process is transparent to: the child shares its files,
+//! terminal and process group, receives the signals sent to this process, and determines how this
+//! process ends.
 
 use std::fs;
 use std::ptr::null_mut;
@@ -11,32 +11,32 @@ use super::start::launch_error;
 use super::{inherited, signal_set};
 use crate::without_injections;
 
-/// Signals of timers. A timer that was set before this process began is its own, and its child
-/// does not have it.
+/// Signals of interval timers. A timer set before this process started belongs to this process
+/// only; fork(2) does not pass it on.
 const TIMER_SIGNALS: [i32; 3] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 
-/// Signals that stop a process until it is continued.
+/// Signals that stop a process until SIGCONT.
 pub const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// How much shells add to a signal for the exit code of what it ended.
+/// Shells report death by signal N as exit code 128 + N.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildExit {
-    /// Its exit code; `None` where a signal ended it.
+    /// Exit code; `None` if a signal killed it.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
     pub elapsed: Duration,
 }
 
-/// Runs `program` to its end. The environment and the files of this process are its own too, and
-/// so is what is `waited` for. `before` runs in it just before it becomes the program, and makes
-/// system calls only.
+/// Runs `program` and waits for its end, forwarding signals of `waited` to it. The child inherits
+/// environment and files. `before` runs in the child right before exec, and must be
+/// async-signal-safe.
 ///
 /// # Errors
-/// When it cannot be run.
+/// The program cannot be run.
 pub fn run(
     program: &Program,
     waited: &BlockedSignals,
@@ -53,10 +53,10 @@ pub fn run(
         if let Some(came) = waited.next()
             && came.is_to_forward(pid)
         {
-            // SAFETY: the child is not reaped, so that the number is its own.
+            // SAFETY: the child has not been reaped, so its PID cannot have been reused.
             unsafe { libc::kill(pid, came.signal) };
         }
-        // Signals of one kind that wait are one signal, so that a SIGCHLD may stand for several.
+        // Pending signals of one number coalesce, so one SIGCHLD may stand for several changes.
         while let Some(change) = poll_child(pid) {
             match change {
                 ChildChange::Stopped(signal) => stop(signal),
@@ -68,17 +68,17 @@ pub fn run(
     }
 }
 
-/// Leaves children to be waited for, also where whoever started this process ignores SIGCHLD. The
-/// programs that this one starts ignore it as before.
+/// Resets SIGCHLD, so that children can be waited for even if the parent of this process ignores
+/// it. Programs started by this process still inherit the original disposition.
 pub fn reset_sigchld() {
     // SAFETY: a default disposition runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// Stops this process as `signal` stopped the child, until it is continued. The SIGCONT that
-/// continues it then waits to be handed on.
+/// Stops this process by the `signal` that stopped the child, until SIGCONT. That SIGCONT then
+/// stays pending to be forwarded.
 fn stop(signal: i32) {
-    // What is ignored stops nothing.
+    // An ignored signal would not stop this process.
     let signal = if inherited::was_ignored(signal) { libc::SIGSTOP } else { signal };
     // SAFETY: the default disposition stops, and runs no code of ours.
     unsafe { libc::raise(signal) };
@@ -89,8 +89,8 @@ fn stop(signal: i32) {
     }
 }
 
-/// Ends this process by `signal`, without a core of its own. It returns the code to exit with only
-/// where it is not ended by that.
+/// Kills this process by `signal`, without a core dump of its own. Returns the exit code to use if
+/// it survives.
 pub fn exit_by_signal(signal: i32) -> u8 {
     // SAFETY: none of the calls touches memory; a default disposition runs no code of ours.
     unsafe {
@@ -102,28 +102,28 @@ pub fn exit_by_signal(signal: i32) -> u8 {
     u8::try_from(SIGNAL_EXIT_BASE + signal).unwrap_or(u8::MAX)
 }
 
-/// What became of a child.
+/// State change of a child.
 enum ChildChange {
-    /// This signal stopped it.
+    /// Stopped by this signal.
     Stopped(i32),
-    /// It is gone, by its exit code or by a signal.
+    /// Exited with a code, or killed by a signal.
     Exited { exit_code: Option<i32>, signal: Option<i32> },
 }
 
-/// What became of the child `pid` since this was asked last.
+/// Consumes and returns the next state change of child `pid`, if any.
 fn poll_child(pid: i32) -> Option<ChildChange> {
     if !has_child_event(pid) {
         return None;
     }
     let mut status = 0;
     let flags = libc::WNOHANG | libc::WUNTRACED;
-    // SAFETY: the status is filled by the call.
+    // SAFETY: the call fills the status.
     let changed = without_injections(|| unsafe { libc::waitpid(pid, &mut status, flags) });
     if changed != pid {
         return None;
     }
     Some(if libc::WIFSTOPPED(status) {
-        // A stop of a thread that this process holds for long is no stop of the program.
+        // The ptrace stop of a thread that this process holds is not a stop of the program.
         let is_own = status >> 16 != 0 || !STOP_SIGNALS.contains(&libc::WSTOPSIG(status));
         return (!is_own).then_some(ChildChange::Stopped(libc::WSTOPSIG(status)));
     } else if libc::WIFSIGNALED(status) {
@@ -133,12 +133,12 @@ fn poll_child(pid: i32) -> Option<ChildChange> {
     })
 }
 
-/// Whether something may have become of it. A signal of the kernel tells of each thread of any
-/// process that this one stops, and to wait for the child until no thread is stopped has all
-/// others wait that are to be stopped.
+/// Whether the child may have changed state. Checked first because SIGCHLD also announces each
+/// ptrace stop of any thread held by this process, and waiting for the child under
+/// [`without_injections`] blocks all injections.
 fn has_child_event(pid: i32) -> bool {
     let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: all zero is what the call fills, and it stays where nothing has changed.
+    // SAFETY: siginfo_t may be all zero; it stays so if nothing has changed.
     unsafe {
         let mut told: libc::siginfo_t = std::mem::zeroed();
         let asked = libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut told, flags);
@@ -146,20 +146,20 @@ fn has_child_event(pid: i32) -> bool {
     }
 }
 
-/// A signal that came.
+/// A signal received by this process.
 struct ReceivedSignal {
     signal: i32,
-    /// The process that sent it; `None` where the kernel did.
+    /// PID of the sender; `None` if the kernel sent it.
     sender: Option<i32>,
 }
 
 impl ReceivedSignal {
-    /// Whether it is to be handed on to the child `pid`.
+    /// Whether the signal is to be forwarded to the child `pid`.
     ///
-    /// The terminal sends its signals to the child itself. So do the child and what it started
-    /// when they signal their group, to which this process belongs without their knowledge. Any
-    /// other sender may mean this process alone, even one of the same group: a script that kills
-    /// what it started is in one group with it.
+    /// Signals of the terminal reach the child directly. So do signals that the child and its
+    /// descendants send to their process group, which includes this process without their
+    /// knowledge. Any other sender may mean this process alone, even from within the group: a
+    /// script that kills what it started shares a group with it.
     fn is_to_forward(&self, pid: i32) -> bool {
         match self.sender {
             _ if self.signal == libc::SIGCHLD => false,
@@ -169,7 +169,7 @@ impl ReceivedSignal {
     }
 }
 
-/// Whether the process `pid` is `ancestor` or was started by it, as far as it can be told.
+/// Whether process `pid` is `ancestor` or a descendant of it, as far as `PPid` shows.
 fn is_descendant(mut pid: i32, ancestor: i32) -> bool {
     while pid != ancestor {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -182,16 +182,16 @@ fn is_descendant(mut pid: i32, ancestor: i32) -> bool {
     true
 }
 
-/// Signals that this process waits for as long as it has this, and that do nothing else meanwhile.
+/// Blocked signals that this process waits for; dropping this restores the mask.
 pub struct BlockedSignals {
     signals: libc::sigset_t,
-    /// What was blocked before.
+    /// The signal mask before.
     before: libc::sigset_t,
 }
 
 impl BlockedSignals {
-    /// Blocks every signal that can be blocked and was not ignored when this process began, and
-    /// SIGCHLD. An error of this process itself ends it all the same.
+    /// Blocks SIGCHLD, and every other signal that can be blocked and was not ignored at startup.
+    /// Signals for faults of this process, such as SIGSEGV, still kill it.
     pub fn block() -> BlockedSignals {
         let all = (1..=libc::SIGRTMAX()).filter(|&signal| !inherited::was_ignored(signal));
         let signals = signal_set::from_signals(all.chain([libc::SIGCHLD]));
@@ -200,26 +200,26 @@ impl BlockedSignals {
         BlockedSignals { signals, before }
     }
 
-    /// The next signal that comes within `time`, if one does.
+    /// Waits for the next signal for up to `time`.
     pub fn next_within(&self, time: Duration) -> Option<i32> {
         let time = libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
             tv_nsec: time.subsec_nanos().into(),
         };
-        // SAFETY: the set and the time live, and nothing is to be filled.
+        // SAFETY: the set and the time outlive the call; no siginfo_t is requested.
         let signal = unsafe { libc::sigtimedwait(&self.signals, null_mut(), &time) };
         (signal > 0).then_some(signal)
     }
 
-    /// Stops this process as `signal` does, until it is continued.
+    /// Stops this process by `signal`, until SIGCONT.
     pub fn stop(&self, signal: i32) {
         stop(signal);
     }
 
-    /// The next signal; `None` where waiting was interrupted, such as by a stop.
+    /// Waits for the next signal; `None` if interrupted, for instance by a stop.
     fn next(&self) -> Option<ReceivedSignal> {
         let info = signal_set::wait(&self.signals).ok()?;
-        // SAFETY: a signal that a process sent has the sender's number.
+        // SAFETY: `si_pid` is valid for signals sent by processes.
         let sender = (info.si_code <= 0).then(|| unsafe { info.si_pid() });
         Some(ReceivedSignal { signal: info.si_signo, sender })
     }

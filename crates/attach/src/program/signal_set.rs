@@ -1,4 +1,4 @@
-//! Sets of signals. Nothing here allocates, so that a child may use it between fork and exec.
+//! Signal sets. Does not allocate, so that a child may use it between fork and exec.
 
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -6,9 +6,9 @@ use std::ptr::null;
 
 use libc::{c_int, siginfo_t, sigset_t};
 
-/// The set of `signals`. A number that is no signal's is left out.
+/// The set of `signals`; invalid numbers are skipped.
 pub fn from_signals(signals: impl IntoIterator<Item = c_int>) -> sigset_t {
-    // SAFETY: a set is plain memory, which the first call makes empty.
+    // SAFETY: sigset_t is plain memory, which sigemptyset initialises.
     unsafe {
         let mut set = zeroed();
         libc::sigemptyset(&mut set);
@@ -19,10 +19,10 @@ pub fn from_signals(signals: impl IntoIterator<Item = c_int>) -> sigset_t {
     }
 }
 
-/// Blocks or unblocks the signals of `set` in this thread, as `how` says (`SIG_BLOCK` and its
-/// kin). Returns what was blocked before.
+/// Changes the signal mask of this thread by `set`; `how` is `SIG_BLOCK`, `SIG_UNBLOCK` or
+/// `SIG_SETMASK`. Returns the previous mask.
 pub fn change_mask(how: c_int, set: &sigset_t) -> sigset_t {
-    // SAFETY: both sets live; what was there before is filled by the call.
+    // SAFETY: both sets outlive the call, which fills `before`.
     unsafe {
         let mut before = zeroed();
         libc::pthread_sigmask(how, set, &mut before);
@@ -30,9 +30,9 @@ pub fn change_mask(how: c_int, set: &sigset_t) -> sigset_t {
     }
 }
 
-/// What is blocked in this thread.
+/// The signal mask of this thread.
 pub fn blocked() -> sigset_t {
-    // SAFETY: the set is plain memory that the call fills; nothing is changed.
+    // SAFETY: the call fills the set and changes nothing.
     unsafe {
         let mut set = zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, null(), &mut set);
@@ -42,17 +42,17 @@ pub fn blocked() -> sigset_t {
 
 /// Whether `signal` is in `set`.
 pub fn contains(set: &sigset_t, signal: c_int) -> bool {
-    // SAFETY: the set lives and is only looked at.
+    // SAFETY: the call only reads the set, which outlives it.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Takes the next signal of `set`, all of which are blocked.
+/// Consumes the next pending signal of `set`, all of which must be blocked.
 ///
 /// # Errors
-/// When waiting was interrupted, such as by a stop.
+/// EINTR, for instance after a stop.
 pub fn wait(set: &sigset_t) -> io::Result<siginfo_t> {
     let mut info = MaybeUninit::uninit();
-    // SAFETY: the set lives, and the call fills `info` unless it fails.
+    // SAFETY: the set outlives the call, which fills `info` on success.
     unsafe {
         match libc::sigwaitinfo(set, info.as_mut_ptr()) {
             signal if signal > 0 => Ok(info.assume_init()),

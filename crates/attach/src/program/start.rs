@@ -1,4 +1,4 @@
-//! A program takes the place of this process.
+//! Executes a program in place of this process, or as a child.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -16,8 +16,8 @@ use super::inherited;
 use super::lookup::{LaunchError, Program, not_executable, not_found};
 use crate::reason;
 
-/// Turns this process into `program`. Its files, environment and signals are those that this
-/// process has, or inherited. It returns only where that fails.
+/// Replaces this process by `program`, with the environment and files of this process and the
+/// signals it inherited. Returns only on failure.
 pub fn exec(program: &Program) -> LaunchError {
     let word = |bytes: &[u8]| CString::new(bytes).expect("words of a command line have no NUL");
     let path = word(program.path.as_os_str().as_bytes());
@@ -25,25 +25,25 @@ pub fn exec(program: &Program) -> LaunchError {
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
     inherited::restore();
-    // SAFETY: the path and the words end with a NUL, the list of them with a null pointer, and all
-    // of them live on. The path has a slash, so that nothing is looked for.
+    // SAFETY: the strings are NUL-terminated, the list ends with a null pointer, and all outlive
+    // the call. The path contains a slash, so `PATH` is not searched.
     unsafe { libc::execvp(path.as_ptr(), pointers.as_ptr()) };
     launch_error(program, &io::Error::last_os_error())
 }
 
 impl Program {
-    /// Starts it as a child with the signals that this process inherited, and with files of the
-    /// caller's choice.
+    /// Command that starts the program with the signals that this process inherited; the caller
+    /// sets its standard files.
     pub fn command(&self) -> Command {
         self.command_after(inherited::restore_signals)
     }
 
-    /// The command that starts it after `before`, which runs between fork and exec: it makes system
-    /// calls only and allocates nothing.
+    /// Command that calls `before` between fork and exec. It must be async-signal-safe: system
+    /// calls only, no allocation.
     pub(super) fn command_after(&self, before: impl Fn() + Send + Sync + 'static) -> Command {
         let mut command = Command::new(&self.path);
         command.arg0(&self.words[0]).args(&self.words[1..]);
-        // SAFETY: between fork and exec only system calls are made; nothing is allocated.
+        // SAFETY: `before` makes system calls only and does not allocate.
         unsafe {
             command.pre_exec(move || {
                 before();
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Why the program at `path` is there and yet not found.
+/// Explains ENOENT for a program that exists: its interpreter does not.
 fn missing_interpreter(path: &Path) -> String {
     match interpreter(path) {
         Some(interpreter) => format!("its interpreter '{}' is missing", interpreter.display()),
@@ -62,10 +62,10 @@ fn missing_interpreter(path: &Path) -> String {
     }
 }
 
-/// What `error` says, with which the kernel refused to run `program`.
+/// Converts the error of exec for `program`.
 pub fn launch_error(program: &Program, error: &io::Error) -> LaunchError {
     match error.kind() {
-        // Its interpreter may be what is missing.
+        // exec(2) also returns ENOENT if the interpreter is missing.
         io::ErrorKind::NotFound if program.path.exists() => {
             not_executable(&program.path, &missing_interpreter(&program.path))
         }
@@ -74,14 +74,13 @@ pub fn launch_error(program: &Program, error: &io::Error) -> LaunchError {
     }
 }
 
-/// As much of a file as is looked at. The headers of programs and their interpreter's name stand
-/// at the beginning.
+/// Bytes of an executable to read: ELF headers and interpreter name are at its start.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
-/// As much of the first line of a script as the kernel looks at.
+/// Length of a script's first line that the kernel examines (BINPRM_BUF_SIZE).
 const MAX_SCRIPT_LINE: usize = 256;
 
-/// The interpreter of the program at `path`, if it names one.
+/// The ELF interpreter or `#!` interpreter of the program at `path`, if it has one.
 fn interpreter(path: &Path) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MAX_HEADER_BYTES).read_to_end(&mut bytes).ok()?;

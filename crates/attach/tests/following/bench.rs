@@ -1,4 +1,4 @@
-//! Where the tests have their files.
+//! Test files.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 pub const PAGE: u64 = 4096;
 
-/// A directory on a filesystem with storage, removed in the end.
+/// A temporary directory on a filesystem with backing storage, unlike tmpfs; removed on drop.
 pub struct Bench {
     directory: TempDir,
 }
@@ -23,11 +23,11 @@ impl Bench {
         self.directory.path()
     }
 
-    /// A written file of so many pages, none of which is in the page cache.
+    /// Creates a file of `pages` pages, none of which is in the page cache.
     pub fn cold_file(&self, name: &str, pages: u64) -> PathBuf {
         let path = self.file(name, pages);
         let file = File::open(&path).expect("the file");
-        // SAFETY: the call takes numbers.
+        // SAFETY: the call takes integers only.
         let done =
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         assert_eq!(done, 0);

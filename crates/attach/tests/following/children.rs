@@ -1,4 +1,4 @@
-//! Processes that are started.
+//! Follows processes started by the test.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -9,14 +9,14 @@ use filemap_attach::{Event, EventKind, FaultKind, FollowMethod, Follower};
 use crate::bench::{Bench, PAGE};
 use crate::program::{Program, order};
 
-/// All that is told until nothing is for a while.
+/// Collects events until none arrive for 60 ms.
 pub fn all(follower: &mut Follower, events: &mut Vec<Event>) {
     while follower.wait(Duration::from_millis(60)).expect("events") {
         follower.read_events(&mut |event| events.push(event)).expect("events");
     }
 }
 
-/// The pages that a thread touched, of those after `address`.
+/// The pages of the mapping of `pages` pages at `address` that a thread faulted on, in order.
 pub fn touched(events: &[Event], tid: u64, address: u64, pages: u64) -> Vec<(u64, FaultKind)> {
     let of_thread = events.iter().filter(|event| u64::from(event.tid) == tid);
     let page = |event: &Event| match event.kind {
@@ -67,7 +67,7 @@ pub fn reports_each_first_touch_once_in_order(bench: &Bench) {
     assert_eq!(ends as u64, threads + 1);
 }
 
-/// The pages that threads have touched, as page tables show them.
+/// The set of pages that page table scans reported for a process; such events have the PID as TID.
 fn seen(events: &[Event], pid: u32, address: u64, pages: u64) -> BTreeSet<u64> {
     touched(events, pid.into(), address, pages).into_iter().map(|(page, _)| page).collect()
 }
@@ -102,7 +102,7 @@ pub fn page_tables_show_the_same_pages(bench: &Bench) {
     );
 }
 
-/// Reads until `found` is in an event.
+/// Collects events until `found` returns a value for one, and returns that value.
 pub fn until<T>(
     follower: &mut Follower,
     events: &mut Vec<Event>,
@@ -124,7 +124,7 @@ pub fn until<T>(
     }
 }
 
-/// Reads for longer than any heartbeat.
+/// Collects events for longer than any poll interval.
 pub fn for_a_while(follower: &mut Follower, events: &mut Vec<Event>) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(400) {

@@ -1,4 +1,4 @@
-//! Files that processes have mapped.
+//! Opens files that other processes have mapped.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use crate::bench::Bench;
 use crate::program::Program;
 use crate::skip::skip;
 
-/// A program that has mapped the file, which it has not open, and where.
+/// Starts a program that maps the file and closes its descriptor. Returns the mapping, too.
 fn mapping(path: &Path) -> (Program, MappedRange) {
     let mut program = Program::start("touch", &[path.to_str().unwrap(), "1", "1"]);
     let [address] = program.says()[..] else { panic!("no address") };
@@ -33,7 +33,7 @@ pub fn opens_mapped_files(bench: &Bench) {
     let inode = path.metadata().expect("a file").ino();
     let opened = file::open(program.pid(), &range).expect("a file");
     assert_eq!(opened.metadata().expect("a file").ino(), inode);
-    // SAFETY: the call takes numbers.
+    // SAFETY: the call takes integers only.
     let flags = unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_GETFL) };
     assert_eq!(flags & libc::O_ACCMODE, libc::O_RDONLY);
     fs::remove_file(&path).expect("it is there");
@@ -51,7 +51,7 @@ pub fn opens_nothing_but_mapped_files(bench: &Bench) {
     let path = bench.file("meant", 4);
     let (program, range) = mapping(&path);
     let other = bench.file("other", 4);
-    // Nothing else stands in, whatever is at the path.
+    // No other file is opened instead, whatever is at the path.
     fs::rename(&path, bench.path().join("elsewhere")).expect("it is there");
     let is_meant = || {
         file::open(program.pid(), &range)
@@ -68,7 +68,7 @@ pub fn opens_nothing_but_mapped_files(bench: &Bench) {
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .expect("a FIFO");
     assert_eq!(is_meant(), is_root);
-    // What is told of a mapping that is not there.
+    // Opens a file for an altered description of the mapping.
     let told = |change: &dyn Fn(&mut MappedFile)| {
         let mut told = range.clone();
         change(told.file.as_mut().expect("a file"));

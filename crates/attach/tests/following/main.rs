@@ -1,4 +1,5 @@
-//! Follows processes of our own. They are this binary run again, so it has a `main` of its own.
+//! Follows processes started by the tests. They run this test binary, which therefore has a `main`
+//! of its own.
 
 mod bench;
 mod children;

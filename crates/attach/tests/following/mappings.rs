@@ -1,4 +1,4 @@
-//! Mappings that processes have.
+//! Lists and queries mappings of processes.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ pub fn queries_mappings(bench: &Bench) {
     assert_eq!(advice, VmaAdvice::default());
     assert!(process::is_mapped(pid, &range));
     advise(address as usize + 16 * PAGE as usize, 8, libc::MADV_RANDOM);
-    // It is in three parts now.
+    // madvise(2) has split the VMA into three.
     assert!(process::is_mapped(pid, &range));
     let advice: Vec<_> = found().map(|(_, advice)| advice.readahead).collect();
     assert_eq!(advice, [ReadaheadMode::Normal, ReadaheadMode::Random, ReadaheadMode::Normal]);
@@ -79,7 +79,7 @@ pub fn queries_mappings(bench: &Bench) {
     assert!(!part(|range| range.is_shared = false));
     assert!(!part(|range| range.file = None));
     assert!(!part(|range| range.file.as_mut().expect("a file").id.inode += 1));
-    // SAFETY: nobody uses it.
+    // SAFETY: no reference into the mapping exists.
     unsafe { libc::munmap(address as *mut _, (pages * PAGE) as usize) };
     assert!(!process::is_mapped(pid, &range));
 }

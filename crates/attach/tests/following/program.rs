@@ -1,4 +1,4 @@
-//! The programs that are followed.
+//! Programs to be followed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
@@ -10,10 +10,10 @@ use std::thread;
 
 use crate::bench::PAGE;
 
-/// Has this binary be a program.
+/// Argument that makes this test binary run one of the programs.
 const PROGRAM: &str = "__program";
 
-/// Runs as a program if the arguments say so, and does not return then.
+/// Runs a program and exits if the arguments say so; returns otherwise.
 pub fn main_if_program() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, asked, name, rest @ ..] = &arguments[..] else { return };
@@ -37,7 +37,7 @@ fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }
 
-/// A program that runs, and talks to the test by its input and output.
+/// A running program, which the test controls by its standard input and output.
 pub struct Program {
     child: Child,
     input: ChildStdin,
@@ -63,14 +63,14 @@ impl Program {
         self.child.id()
     }
 
-    /// The next line that it prints, which are numbers.
+    /// Reads the next line of output, a list of numbers.
     pub fn says(&mut self) -> Vec<u64> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
         line.split_whitespace().map(|word| word.parse().expect("a number")).collect()
     }
 
-    /// Lets it go on.
+    /// Lets the program proceed past its next [`listen`].
     pub fn go(&mut self) {
         self.input.write_all(b"\n").expect("it listens");
     }
@@ -92,11 +92,11 @@ fn listen() {
     let _ = stdin().read(&mut byte);
 }
 
-/// Where a file is mapped, for good.
+/// Maps a file for the rest of the process's life, and returns the address.
 pub fn map(path: &Path, pages: u64) -> usize {
     let file = File::open(path).expect("a file");
     let length = (pages * PAGE) as usize;
-    // SAFETY: the kernel chooses an address where nothing is.
+    // SAFETY: the kernel chooses an unused address.
     let address = unsafe {
         libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };
@@ -105,7 +105,7 @@ pub fn map(path: &Path, pages: u64) -> usize {
 }
 
 pub fn advise(address: usize, pages: u64, advice: i32) {
-    // SAFETY: it is a mapping of this program, and stays as it is.
+    // SAFETY: the range is mapped by this program, and the advice leaves its contents as they are.
     let done = unsafe { libc::madvise(address as *mut _, (pages * PAGE) as usize, advice) };
     assert_eq!(done, 0);
 }
@@ -115,7 +115,7 @@ pub fn read(address: usize, page: u64) {
     unsafe { ((address + (page * PAGE) as usize) as *const u8).read_volatile() };
 }
 
-/// The pages that a thread touches, in this order: all threads together touch each page once.
+/// The order in which a thread touches its pages. The threads together touch each page once.
 pub fn order(pages: u64, threads: u64, thread: u64, seed: u64) -> Vec<u64> {
     let mut state = seed;
     let mut random = || {
@@ -130,8 +130,8 @@ pub fn order(pages: u64, threads: u64, thread: u64, seed: u64) -> Vec<u64> {
     all.into_iter().skip(thread as usize).step_by(threads as usize).collect()
 }
 
-/// Says where it has mapped the file, listens, has threads touch it that say who they are, and
-/// listens again.
+/// Maps the file and prints the address, waits for input, touches each page from `threads` threads
+/// and prints their TIDs, then waits for input again.
 fn touch(file: &str, threads: u64, seed: u64) {
     let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
     let address = map(Path::new(file), pages);
@@ -140,7 +140,7 @@ fn touch(file: &str, threads: u64, seed: u64) {
     listen();
     let work = |thread| {
         order(pages, threads, thread, seed).into_iter().for_each(|page| read(address, page));
-        // SAFETY: the call takes nothing.
+        // SAFETY: the call takes no arguments.
         unsafe { libc::gettid() as u64 }
     };
     let tids = thread::scope(|scope| {
@@ -151,14 +151,14 @@ fn touch(file: &str, threads: u64, seed: u64) {
     listen();
 }
 
-/// Has threads touch memory again and again, after it was given back each time: the fastest of
-/// faults. Says how many there were, and how long it took in microseconds.
+/// Touches anonymous memory over and over, dropping it by MADV_DONTNEED in between: the cheapest
+/// faults. Prints the number of minor faults and the elapsed time in microseconds.
 fn rounds(pages: u64, threads: u64, rounds: u64) {
     listen();
     let begin = std::time::Instant::now();
     let work = || {
         let length = (pages * PAGE) as usize;
-        // SAFETY: the kernel chooses an address where nothing is.
+        // SAFETY: the kernel chooses an unused address.
         let address = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             libc::mmap(null_mut(), length, libc::PROT_READ, flags, -1, 0)
@@ -173,7 +173,7 @@ fn rounds(pages: u64, threads: u64, rounds: u64) {
     };
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     let took = begin.elapsed().as_micros() as u64;
-    // SAFETY: the call writes the structure.
+    // SAFETY: the call fills the structure.
     let usage = unsafe {
         let mut usage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
@@ -183,11 +183,11 @@ fn rounds(pages: u64, threads: u64, rounds: u64) {
     listen();
 }
 
-/// Maps the first page of a file many times.
+/// Maps the first page of a file `count` times.
 fn map_pages(count: u64, file: &str) {
     let file = File::open(file).expect("a file");
     for _ in 0..count {
-        // SAFETY: the kernel chooses an address where nothing is.
+        // SAFETY: the kernel chooses an unused address.
         let address = unsafe {
             let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
             libc::mmap(null_mut(), PAGE as usize, protection, flags, file.as_raw_fd(), 0)
@@ -198,7 +198,7 @@ fn map_pages(count: u64, file: &str) {
     listen();
 }
 
-/// Starts this binary as another program, and waits for it.
+/// Runs another of the programs as a child, and waits for it.
 fn start(arguments: &[String]) {
     let status = Command::new(std::env::current_exe().expect("this binary"))
         .arg(PROGRAM)

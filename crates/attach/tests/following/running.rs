@@ -1,4 +1,4 @@
-//! Processes that run already.
+//! Follows processes that are already running.
 
 use filemap_attach::{Error, EventKind, FaultKind, FollowMethod, Follower, process};
 
@@ -71,7 +71,7 @@ pub fn names_what_cannot_be_followed(_: &Bench) {
         let mut follower = Follower::for_processes_with(way).expect("events");
         let nobody = follower.add(u32::MAX / 2);
         assert!(matches!(nobody, Err(Error::Gone { .. })), "{nobody:?}");
-        // SAFETY: it has no arguments.
+        // SAFETY: the call takes no arguments.
         let tid = unsafe { libc::gettid() }.unsigned_abs();
         let thread = follower.add(tid).expect_err("it is no process").to_string();
         let own = std::process::id();
@@ -92,10 +92,10 @@ pub fn page_tables_replace_refused_perf_events(_: &Bench) {
     }
 }
 
-/// A program to which perf events are refused, as they are by Debian and in containers.
+/// Program that is denied perf events, as by Debian's kernel or a container's seccomp profile.
 pub fn refused(errno: u32) {
     let filter = [
-        // The number of the call; whether it is that of perf_event_open; the answers.
+        // Load the system call number, compare it with perf_event_open, return an action.
         (0x20, 0, 0, 0),
         (0x15, 0, 1, libc::SYS_perf_event_open as u32),
         (0x06, 0, 0, libc::SECCOMP_RET_ERRNO | errno),
@@ -103,7 +103,7 @@ pub fn refused(errno: u32) {
     ];
     let mut filter = filter.map(|(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k });
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the filter has as many steps as it says.
+    // SAFETY: the program holds `len` instructions and outlives the calls.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)

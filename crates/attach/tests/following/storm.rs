@@ -1,4 +1,4 @@
-//! More faults than can be told.
+//! Faults at rates that overflow the rings.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use filemap_attach::{Event, EventKind, FaultKind, FollowMethod, Follower};
 use crate::bench::Bench;
 use crate::program::Program;
 
-/// What this process has used of the CPU, in nanoseconds.
+/// CPU time used by this process, in nanoseconds.
 fn cpu_ns() -> u64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     used.tv_sec.cast_unsigned() * 1_000_000_000 + used.tv_nsec.cast_unsigned()
 }
 
-/// What was told of a storm.
+/// Events reported during a fault storm.
 struct Storm {
     faults: u64,
     took_us: u64,
@@ -23,7 +23,7 @@ struct Storm {
     cpu_ns: u64,
 }
 
-/// Reads at most this often while a program faults.
+/// Lets a program fault as fast as it can, and reads events at least `period` apart.
 fn storm(period: Duration) -> Storm {
     let mut follower = Follower::for_children_with(FollowMethod::PerfEvents).expect("perf events");
     let mut program = Program::start("rounds", &["4096", "2", "200"]);
@@ -59,14 +59,15 @@ pub fn reports_or_counts_every_fault(_: &Bench) {
              lost, {other} others; {} ns of CPU an event",
             cpu_ns / (told + other).max(1)
         );
-        // The program counts those before exec and in the kernel too, and not what else is lost.
+        // The program's count includes faults before exec and in the kernel; lost records include
+        // other kinds.
         assert!(told + lost <= faults + 50, "no more than there were");
         assert!(told + lost + 50 >= faults, "each is told or counted");
         assert!(lost > 0 || period.is_zero(), "the rings have not room for all");
     }
 }
 
-/// Faults that read a page each: each wakes who waits.
+/// Major faults, one page each: each wakes the reader.
 pub fn reports_single_faults_soon(bench: &Bench) {
     let pages = 20_000;
     let path = bench.cold_file("single", pages);

@@ -1,4 +1,4 @@
-//! Injectors that live.
+//! Injectors that run to completion.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -10,10 +10,10 @@ use crate::process::{Bench, Victim, field, range_of, tids};
 
 const LONG: Duration = Duration::from_secs(4);
 
-/// And at most, where a busy machine allows few attempts in that time.
+/// Maximum duration on a busy machine, where few attempts succeed in [`LONG`].
 const ON_BUSY_MACHINES: Duration = Duration::from_secs(60);
 
-/// What came of many attempts.
+/// Results of many attempts.
 #[derive(Default)]
 struct Attempts {
     stopped_ns: Vec<u64>,
@@ -21,7 +21,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Advises by each thread in turn, and keeps what came of it.
+    /// Advises once by each thread, and records the results.
     fn round(&mut self, victim: &Victim) {
         for tid in victim.tids() {
             let random = self.stopped_ns.len().is_multiple_of(2);
@@ -81,7 +81,7 @@ pub fn advice_takes_effect_and_is_taken_back(bench: &Bench) {
     victim.end();
 }
 
-/// What is in a process' vDSO.
+/// Contents of a process's vDSO, including the padding.
 pub fn vdso_of(pid: u32) -> Vec<u8> {
     use std::os::unix::fs::FileExt;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its mappings");
@@ -136,7 +136,7 @@ pub fn leaves_thread_in_system_call(bench: &Bench) {
     victim.end();
 }
 
-/// Stops and continues the victim at random moments; what was stopped last stays so.
+/// Sends SIGSTOP and SIGCONT at random moments. A process that was stopped last must stay stopped.
 pub fn stopped_process_stays_stopped(bench: &Bench) {
     let victim = bench.start("registers");
     let mut attempts = Attempts::default();
@@ -149,7 +149,7 @@ pub fn stopped_process_stays_stopped(bench: &Bench) {
                 for signal in [libc::SIGSTOP, libc::SIGCONT] {
                     pause = (pause * 48271) % 2_147_483_647;
                     sleep(Duration::from_micros(pause % 1000));
-                    // SAFETY: a signal to a child that was not waited for.
+                    // SAFETY: the child has not been reaped, so its PID cannot have been reused.
                     unsafe { libc::kill(pid, signal) };
                 }
             }
@@ -198,14 +198,14 @@ pub fn refuses_another_mapping(bench: &Bench) {
 
 pub fn leaves_traced_thread(bench: &Bench) {
     let victim = bench.start("registers");
-    // SAFETY: requests about a child, with no memory of ours.
+    // SAFETY: the request passes no memory of this process.
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, victim.pid as i32, 0_usize, 0_usize) };
     assert_eq!(seized, 0);
     for _ in 0..100 {
         let refused = madvise(victim.pid, victim.pid, &victim.range, MemoryAdvice::Random);
         assert_eq!(refused, Err(Refusal::Traced { tid: victim.pid }));
     }
-    // SAFETY: as above; the thread stops before it is let go.
+    // SAFETY: as above; the wait ensures that the thread is stopped when it is detached.
     unsafe {
         libc::ptrace(libc::PTRACE_INTERRUPT, victim.pid as i32, 0_usize, 0_usize);
         libc::waitpid(victim.pid as i32, std::ptr::null_mut(), libc::__WALL);
@@ -231,7 +231,7 @@ pub fn consults_seccomp_filter(bench: &Bench) {
     victim.end();
 }
 
-/// Prints what came of so many attempts at a process that runs, by hand.
+/// Prints the results of `count` attempts on a running process; started by hand.
 pub fn measure(pid: u32, file: &str, count: usize) -> ! {
     let range = range_of(pid, file);
     let (mut stopped, mut refused) = (Vec::new(), BTreeMap::<String, usize>::new());

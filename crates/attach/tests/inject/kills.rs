@@ -1,4 +1,4 @@
-//! Injectors that are killed.
+//! Injectors that are killed at arbitrary moments.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -9,12 +9,12 @@ use filemap_attach::{MemoryAdvice, advise_any, madvise};
 use crate::calm::vdso_of;
 use crate::process::{Bench, Victim, field, range_of, tids};
 
-/// Kills for each victim, at least.
+/// Minimum number of kills per victim.
 const KILLS: usize = 350;
-/// And at most: on a slow machine few of them come between seizing and letting go.
+/// Maximum number of kills: on a slow machine few of them hit between seize and detach.
 const MOST_KILLS: usize = 10 * KILLS;
 
-/// Advises by all threads in turn until it is killed.
+/// Advises by all threads in turn until killed.
 pub fn inject_for_ever(pid: u32, file: &str) -> ! {
     let range = range_of(pid, file);
     loop {
@@ -27,7 +27,7 @@ pub fn inject_for_ever(pid: u32, file: &str) -> ! {
 
 pub fn survives_killed_injectors(bench: &Bench) {
     let clean = vdso_of(std::process::id());
-    // What a transfer is finished by stays until its thread needs room again.
+    // A stub that completes a transfer stays until its thread needs another.
     for (name, leaves_stubs) in [
         ("registers", false),
         ("killed-waits", false),
@@ -70,8 +70,9 @@ pub fn survives_killed_injectors(bench: &Bench) {
     }
 }
 
-/// Whether a thread was traced, and stopped, when the injector was killed. It is halted first so
-/// that this can be told; it ends where it was halted.
+/// Kills one injector. Returns whether it was tracing a thread, and whether that thread was
+/// stopped. Every other injector is halted by SIGSTOP first to find out, and killed in that state;
+/// otherwise both are false.
 fn kill_one(bench: &Bench, victim: &Victim, kill: usize) -> (bool, bool) {
     let own = std::env::current_exe().expect("this binary");
     let mut injector = Command::new(own)
@@ -90,7 +91,7 @@ fn kill_one(bench: &Bench, victim: &Victim, kill: usize) -> (bool, bool) {
     sleep(Duration::from_micros((kill * 7919 % 2000) as u64));
     let (mut traced, mut stopped) = (false, false);
     if kill.is_multiple_of(2) {
-        // SAFETY: a signal to a child that was not waited for.
+        // SAFETY: the child has not been reaped, so its PID cannot have been reused.
         unsafe { libc::kill(pid as i32, libc::SIGSTOP) };
         while field(pid, pid, "State").is_some_and(|state| !state.starts_with('T')) {
             std::hint::spin_loop();

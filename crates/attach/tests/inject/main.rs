@@ -1,6 +1,6 @@
-//! Threads of other processes advise, and do not notice.
+//! Injects advice into threads of other processes, which must not notice.
 //!
-//! Victims and injectors are this binary run again, so it has a `main` of its own.
+//! Victims and injectors run this test binary, which therefore has a `main` of its own.
 
 #[cfg(target_arch = "x86_64")]
 mod calm;

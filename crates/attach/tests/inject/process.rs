@@ -1,4 +1,4 @@
-//! Victims from outside.
+//! Victims, seen from the test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,13 +11,13 @@ use filemap_attach::{FileId, MappedFile, MappedRange};
 
 use crate::victim::FILE_BYTES;
 
-/// What all tests share.
+/// State shared by all tests.
 pub struct Bench {
     _directory: tempfile::TempDir,
     pub file: PathBuf,
 }
 
-/// A victim that runs.
+/// A running victim.
 pub struct Victim {
     child: Child,
     pub pid: u32,
@@ -56,14 +56,14 @@ impl Victim {
         tids(self.pid)
     }
 
-    /// Has it end, and checks that it found nothing wrong.
+    /// Ends the victim, and checks that it noticed nothing.
     pub fn end(mut self) {
         drop(self.child.stdin.take());
         let status = self.child.wait().expect("the victim's end");
         assert!(status.success(), "the victim: {status}");
     }
 
-    /// Whether the range is advised to be read at random, as the kernel says.
+    /// Whether MADV_RANDOM is in effect on the range: flag `rr` of `VmFlags` in smaps.
     pub fn is_random(&self) -> bool {
         let begin = format!("{:x}-", self.range.address);
         let text = fs::read_to_string(format!("/proc/{}/smaps", self.pid)).expect("smaps");
@@ -73,7 +73,7 @@ impl Victim {
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a signal to a child that was not waited for.
+        // SAFETY: the child has not been reaped, so its PID cannot have been reused.
         assert_eq!(unsafe { libc::kill(self.pid as i32, signal) }, 0);
     }
 

@@ -1,4 +1,4 @@
-//! Programs that check their own results while they are made to advise.
+//! Victims: programs that verify their own results while advice is injected into them.
 
 use std::arch::global_asm;
 use std::fs::File;
@@ -10,23 +10,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How late a timeout may be on a machine that others use.
+/// Tolerated delay of a timeout on a loaded machine.
 const TOLERANCE: Duration = Duration::from_millis(1500);
 
-/// Bytes of the file that each victim maps.
+/// Size of the file that each victim maps.
 pub const FILE_BYTES: usize = 32 << 20;
 
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Calls that may be interrupted in all by injectors that are killed: a thread that has begun to
-/// wait just before it stopped makes its call again only if its injector lives.
+/// Tolerated number of EINTR results under killed injectors: a call that began to block just before
+/// its thread stopped is repeated only if the injector survives.
 const MOST_INTERRUPTED: u32 = 3;
 
-/// Transfers that may come back short in all: on a busy machine an injector now and then gives up
-/// on a thread that does not stop in time, and does not see what becomes of its call.
+/// Tolerated number of short transfers: on a busy machine an injector sometimes abandons a thread
+/// that does not stop in time, and cannot complete its call.
 const MOST_SHORT: u32 = 3;
 
-/// Runs the victim of that name until its standard input ends.
+/// Runs the named victim until end of file on standard input.
 pub fn run(name: &str, file: &str) -> ! {
     map(file);
     let work: fn() = match name {
@@ -63,7 +63,7 @@ pub fn fail(what: &str) -> ! {
 
 fn map(path: &str) {
     let file = File::open(path).expect("the mapped file");
-    // SAFETY: a new mapping of a file that nobody changes.
+    // SAFETY: a new mapping of a file that is not modified.
     let mapped = unsafe {
         let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
         libc::mmap(null_mut(), FILE_BYTES, read, shared, file.as_raw_fd(), 0)
@@ -75,10 +75,10 @@ fn goes_on() -> bool {
     !ENDS.load(Ordering::Relaxed)
 }
 
-/// What [`spin`] loads into registers, and what it found in them afterwards.
+/// Register values that [`spin`] loads, and those it finds afterwards.
 #[repr(C, align(64))]
 struct Block {
-    /// rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15, flags.
+    /// In the order rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15, flags.
     loaded: [u64; 16],
     vectors: [[u64; 4]; 16],
     found: [u64; 16],
@@ -89,7 +89,7 @@ unsafe extern "C" {
     fn spin(block: *mut Block);
 }
 
-// The loop changes no flag. Words below the stack pointer are the program's, too.
+// The loop changes no flags. It also checks words in the red zone below the stack pointer.
 global_asm!(
     ".data",
     ".balign 8",
@@ -167,7 +167,8 @@ global_asm!(
     "ret",
 );
 
-/// Flags that a program can set: carry to overflow, direction, and the two that are always set.
+/// Flags that user code can set: the arithmetic flags from carry to overflow and the direction
+/// flag; plus the interrupt flag and the reserved bit, which are always set.
 const FLAGS: u64 = 0xcd5 | 0x202;
 
 fn registers() {
@@ -187,10 +188,10 @@ fn registers() {
         };
         block.loaded[2] = 20_000 + random() % 20_000;
         block.loaded[15] = 0x202 | random() & FLAGS;
-        // SAFETY: `block` is what the code reads and writes.
+        // SAFETY: the code reads and writes only `block`, its own statics and its red zone.
         unsafe { spin(&raw mut block) };
         let mut expected = block.loaded;
-        // The counter's and rdi's places have what was found below the stack pointer.
+        // The slots of rcx, the loop counter, and rdi hold the words found in the red zone.
         (expected[2], expected[5]) = (expected[0], expected[0]);
         if block.found != expected || block.found_vectors != block.vectors {
             fail(&format!("registers {:x?} instead of {expected:x?}", block.found));
@@ -198,7 +199,7 @@ fn registers() {
     }
 }
 
-/// Threads that wait for short times in each kind of system call, and never see EINTR.
+/// Threads that block briefly in each kind of system call, and must not see EINTR.
 fn waits(most_interrupted: u32) {
     let interrupted = &AtomicU32::new(0);
     let kinds: [fn(Duration) -> bool; 9] =
@@ -241,7 +242,7 @@ fn errno() -> i32 {
 }
 
 fn poll(limit: Duration) -> bool {
-    // SAFETY: no descriptor is given.
+    // SAFETY: no descriptors are passed.
     unsafe { libc::poll(null_mut(), 0, limit.as_millis() as i32) == 0 }
 }
 
@@ -305,10 +306,10 @@ fn semaphore(limit: Duration) -> bool {
     }
 }
 
-/// Reads what another thread writes after a while.
+/// Reads a byte that another thread writes after `limit`.
 fn pipe(limit: Duration) -> bool {
     let mut ends = [0; 2];
-    // SAFETY: the descriptors are closed once, after the thread that writes.
+    // SAFETY: the descriptors are closed once, after the writer has ended.
     unsafe {
         libc::pipe(ends.as_mut_ptr());
         let writer = thread::spawn(move || {
@@ -324,7 +325,7 @@ fn pipe(limit: Duration) -> bool {
     }
 }
 
-/// Receives with a timeout of the socket's, which is the kind that is never begun again.
+/// Receives on a socket with SO_RCVTIMEO: such calls are never restarted.
 fn receive(limit: Duration) -> bool {
     // SAFETY: the byte outlives the call.
     times_out(limit, |end, byte| unsafe { libc::recv(end, (&raw mut *byte).cast(), 1, 0) })
@@ -352,29 +353,30 @@ fn times_out(limit: Duration, receive: impl Fn(i32, &mut u8) -> isize) -> bool {
     }
 }
 
-/// What a transfer moves in one call: more than a pipe or a socket has room for.
+/// Bytes that one call transfers: more than a pipe or socket buffer holds.
 const TRANSFER_BYTES: usize = 1 << 20;
 
-/// What one call of another thread moves, at most.
+/// Maximum bytes per call on the other end.
 const PIECE_BYTES: usize = 5000;
 
-/// What is transferred, from a position on: no two positions that are near each other look alike.
+/// Contents of the stream from `position` on. They repeat with period 251, so that a shifted or
+/// repeated part is detected.
 fn contents(position: u64, length_bytes: usize) -> Vec<u8> {
     (position..).take(length_bytes).map(|at| (at % 251) as u8).collect()
 }
 
-/// Threads that move much in one call, which ends early only where a signal comes. None does.
-/// What an injector that is killed has cut short is short, and yet has to be the right part.
+/// Threads with large transfers, which return short only if a signal arrives, and none does. A
+/// transfer cut short by a killed injector must still have moved the right bytes.
 fn transfers(most_short: u32) {
     let pipe = || -> [i32; 2] {
         let mut ends = [0; 2];
-        // SAFETY: the ends are filled.
+        // SAFETY: the call fills `ends`.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
         ends
     };
     let sockets = || -> [i32; 2] {
         let mut ends = [0; 2];
-        // SAFETY: the ends are filled.
+        // SAFETY: the call fills `ends`.
         let made =
             unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
         assert_eq!(made, 0);
@@ -402,7 +404,8 @@ fn transfers(most_short: u32) {
     });
 }
 
-/// How much was `moved`, if that is no error.
+/// Checks the result of a transfer: complete, or one of the tolerated short ones. Returns the bytes
+/// moved.
 fn check_transfer(name: &str, most_short: u32, moved: isize) -> usize {
     static SHORT: AtomicU32 = AtomicU32::new(0);
     let all = TRANSFER_BYTES as isize;
@@ -415,7 +418,7 @@ fn check_transfer(name: &str, most_short: u32, moved: isize) -> usize {
     moved as usize
 }
 
-/// Does something in the program itself.
+/// Spends time in user mode.
 fn compute() {
     let mut sum = 0_u64;
     for step in 0..200_000_u64 {
@@ -424,7 +427,7 @@ fn compute() {
 }
 
 fn close(end: i32) {
-    // SAFETY: each end is closed once, by the thread that has it.
+    // SAFETY: each end is closed once, by the thread that owns it.
     unsafe { libc::close(end) };
 }
 
@@ -460,7 +463,7 @@ fn give_pieces(end: i32) {
         let bytes = contents(position, PIECE_BYTES);
         // SAFETY: the bytes outlive the call.
         match unsafe { libc::write(end, bytes.as_ptr().cast(), bytes.len()) } {
-            // The other end is closed.
+            // The other end has been closed.
             ..=0 => return close(end),
             moved => position += moved as u64,
         }
@@ -501,7 +504,8 @@ extern "C" fn count(signal: i32) {
     }
 }
 
-/// Handles signals ten thousand times a second, sends more to itself and loses none.
+/// Handles 10,000 timer signals per second, raises further ones, and checks that none is lost and
+/// that no signal state has changed.
 fn signals() {
     // SAFETY: the structures outlive the calls; the handler only counts.
     unsafe {
@@ -521,7 +525,7 @@ fn signals() {
     }
     let mut sum = 0_u64;
     while goes_on() {
-        // SAFETY: a signal to this thread, which is handled before the call returns.
+        // SAFETY: the signal goes to this thread, which handles it before the call returns.
         unsafe {
             let before = HANDLED.load(Ordering::Relaxed);
             libc::raise(libc::SIGUSR1);
@@ -553,7 +557,7 @@ fn signals() {
     }
 }
 
-/// Is in one system call until it ends.
+/// Blocks in a single system call until the end.
 fn blocked() {
     let (mut ends, mut byte) = ([0; 2], [0_u8]);
     // SAFETY: the buffers outlive the calls.
@@ -571,7 +575,7 @@ fn blocked() {
     }
 }
 
-/// Threads that begin and end all the time.
+/// Starts and ends threads continuously.
 fn threads() {
     while goes_on() {
         let sums: Vec<_> = (0..4_u64)
@@ -586,7 +590,7 @@ fn threads() {
     }
 }
 
-/// Starts programs all the time, as posix_spawn does, with vfork.
+/// Starts programs continuously, by vfork as posix_spawn(3) does.
 fn vforks() {
     while goes_on() {
         let ended = std::process::Command::new("/bin/true").status();
@@ -596,7 +600,7 @@ fn vforks() {
     }
 }
 
-/// Spins with a filter that gives madvise one answer, and allows all else.
+/// Spins under a seccomp filter that returns `answer` for madvise(2) and allows everything else.
 fn filtered(answer: u32) {
     let instruction = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let filter = [
