@@ -1,25 +1,25 @@
-//! The engines and the variants that are asked for.
+//! Engines and variants of a comparison, parsed from flags.
 
 use crate::error::Error;
 use crate::job_input::JobInput;
 use crate::variants::{self, Variant};
 
-/// What is asked of jobs that are compared.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Asked {
-    /// The variants, as they were written.
+    /// Values of `--variants`, unparsed.
     pub variants: Vec<String>,
-    /// Kernel images, and where their modules are.
+    /// Paths of kernel images; `modules` has the directories of their modules.
     pub images: Vec<String>,
     pub modules: Vec<String>,
-    /// How many seeds, where that was said.
+    /// Number of seeds; `None` runs one.
     pub seeds: Option<u64>,
-    /// Whether settings of the machine may be changed.
+    /// Whether settings of this machine may be changed (`--apply`).
     pub apply: bool,
 }
 
-/// The engines of a list, each named once, without the blanks around them.
+/// Normalizes a comma-separated list of engines: trims blanks and drops duplicates.
 pub fn engines(text: &str) -> Result<String, Error> {
     let names: Vec<&str> = text.split(',').map(str::trim).collect();
     let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
@@ -35,7 +35,7 @@ pub fn engines(text: &str) -> Result<String, Error> {
 /// The variants of the job `input`.
 ///
 /// # Errors
-/// What is no variant of it.
+/// When a variant does not parse or does not apply to the job.
 pub fn variants(input: &JobInput, asked: &Asked) -> Result<Vec<Variant>, Error> {
     let variants = in_words(input.spec.with.as_deref(), &asked.variants)?;
     if !input.has_tables() && input.spec.is_single_mapping() {
@@ -44,7 +44,7 @@ pub fn variants(input: &JobInput, asked: &Asked) -> Result<Vec<Variant>, Error> 
     Ok(variants)
 }
 
-/// The variants that are asked for; the job's own series where none are.
+/// Parses the variants of the flags; without any, the job's own series (`with`).
 fn in_words(with: Option<&str>, given: &[String]) -> Result<Vec<Variant>, Error> {
     match (with, given.is_empty()) {
         (Some(_), false) => Err(Error::Usage(

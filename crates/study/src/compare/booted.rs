@@ -1,4 +1,4 @@
-//! The kernel images of a comparison.
+//! Kernel images that a comparison boots.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::host;
 use crate::variants::Variant;
 
-/// Where the modules are of an image that needs none, beside one that does.
+/// Value of `--modules` for an image with everything built in, when another image needs modules.
 pub const NONE: &str = "none";
 
-/// A kernel image, and where its modules are.
+/// A kernel image and the directory of its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booted {
     pub path: String,
@@ -21,8 +21,8 @@ pub struct Booted {
 }
 
 impl Booted {
-    /// The images at `paths`, each with the directory of `modules` in its place, or all with the
-    /// only one. Instead of a directory, an image that has all built in may have [`NONE`].
+    /// Pairs the images at `paths` with `modules` by position; a single directory is used for all
+    /// images. [`NONE`] stands for no modules.
     pub fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
         if paths.is_empty() && !modules.is_empty() {
             let message = "--modules is for a kernel to boot; give that with --image, or remove it";
@@ -44,9 +44,9 @@ impl Booted {
     }
 }
 
-/// What runs on kernels that are booted: `variants`, which beside the model, whose series are then
-/// meant, have their settings only. A kernel contains the series that it was built with. Without a
-/// model beside it, series are switched while it runs.
+/// The variants to run on a booted kernel. If the model runs as well, the series of `variants` are
+/// for the model and are removed here, leaving settings: a kernel contains the series it was built
+/// with. Without the model, the series are switched at run time in the booted kernel.
 pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
     let own = |variant: &Variant| {
         if beside_model { variant.without_series() } else { variant.clone() }
@@ -55,7 +55,7 @@ pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
     variants.iter().map(own).filter(|variant| names.insert(variant.name())).collect()
 }
 
-/// What `variant` is called on the image `image`.
+/// The column name of `variant` on the image called `image`.
 pub fn name(image: &str, variant: &Variant) -> String {
     if *variant == Variant::baseline() {
         image.to_string()
@@ -64,15 +64,15 @@ pub fn name(image: &str, variant: &Variant) -> String {
     }
 }
 
-/// Lets each of `booted`, which are for a job with these series, switch all series that any of them
-/// has: one without a series then runs with it switched off.
+/// Makes every image switch the union of all series in `booted`, so that a variant without a series
+/// runs with it switched off. Each image comes with the series of its job.
 pub fn set_switches<'a>(booted: impl Iterator<Item = (&'a mut Image, Series)>) {
     let mut booted: Vec<(&mut Image, Series)> = booted.collect();
     let all = booted.iter().fold(Series::BASELINE, |all, (_, series)| all.union(*series));
     booted.iter_mut().for_each(|(image, _)| image.switches = all);
 }
 
-/// What kernel images are called: by their releases, or where these are the same by their files.
+/// Names of the images: their releases if distinct, otherwise their file names or paths.
 pub fn names(images: &[Booted]) -> Result<Vec<String>, Error> {
     let paths: Vec<String> = images.iter().map(|image| image.path.clone()).collect();
     let releases = paths.iter().map(|path| host::image_release(path));
@@ -80,7 +80,7 @@ pub fn names(images: &[Booted]) -> Result<Vec<String>, Error> {
     Ok(distinct(&paths, releases))
 }
 
-/// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
+/// `releases` if distinct; otherwise the file names of `paths` if distinct, otherwise `paths`.
 fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
     let repeats = |names: &[String]| (1..names.len()).any(|at| names[..at].contains(&names[at]));
     let file = |path: &String| Path::new(path).file_name().map(|name| name.display().to_string());

@@ -1,4 +1,4 @@
-//! How long the calls of each variant took.
+//! Durations of system calls, by variant.
 
 use filemap_job::{Record, Wait};
 use filemap_report::Table;
@@ -12,7 +12,7 @@ use crate::stats::Sample;
 use crate::waits::SPANS;
 
 impl Variants<'_> {
-    /// A row for each call and variant, where threads made any.
+    /// One row for each call and variant; `None` if no thread made such calls.
     pub(super) fn calls(&self) -> Option<Table> {
         let mut names: Vec<&str> = Vec::new();
         for call in self.records.iter().flat_map(|record| &record.runs).flat_map(|run| &run.calls) {
@@ -32,8 +32,8 @@ impl Variants<'_> {
     }
 }
 
-/// How many calls of this name there were in a run, and how long they took: the medians of all
-/// runs, with the least and the most of the longest.
+/// Number and durations of the calls `name` in a run: medians over all runs, and the range of the
+/// longest call.
 fn spans(record: &Record, name: &str) -> [String; 4] {
     let sample = |of: fn(&Wait) -> u64| {
         let calls = record.runs.iter().flat_map(|run| &run.calls);

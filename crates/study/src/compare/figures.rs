@@ -1,4 +1,4 @@
-//! The figures of the variants of one job.
+//! Tables of figures for the variants of one job.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::measure::Measure;
 use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 
-/// What stands after a time that says nothing of a machine.
+/// Suffix of times measured under emulation, which say nothing about real hardware.
 pub(super) const NOT_JUDGED: &str = " (e)";
 
-/// A figure of a file: its name, and its spread over the runs of a record.
+/// A per-file figure: its name, and its spread over the runs of a record.
 type OfFile = (&'static str, fn(&FileSummary) -> Option<Spread>);
 
 pub(super) const OF_FILES: [OfFile; 3] = [
@@ -26,7 +26,7 @@ pub(super) const OF_FILES: [OfFile; 3] = [
 ];
 
 impl Variants<'_> {
-    /// `figures` of all variants.
+    /// `figures` as a table with a column for each variant.
     fn compared(&self, figures: Vec<Figure>) -> ComparedTable {
         let variant = |(cell, record): (&super::Cell, &filemap_job::Record)| Variant {
             name: cell.variant.clone(),
@@ -37,7 +37,7 @@ impl Variants<'_> {
         ComparedTable { variants, figures }
     }
 
-    /// The figures that readers look for first.
+    /// The headline figures.
     pub(super) fn figures(&self) -> ComparedTable {
         let of_figure = |(at, figure): (usize, &'static crate::figures::Figure)| {
             let own = || self.measures.iter().map(|of| of.iter().nth(at).and_then(|(_, own)| own));
@@ -57,7 +57,7 @@ impl Variants<'_> {
         self.compared(FIGURES.iter().enumerate().filter_map(of_figure).collect())
     }
 
-    /// Every counter under its own name, in as many tables as it takes.
+    /// Every counter under its JSON name, split into tables that fit the width of a report.
     pub(super) fn counters(&self) -> Vec<Table> {
         let own: Vec<_> = self.records.iter().map(spreads).collect();
         let of_counter = |at: usize| plain(own[0][at].0, own.iter().map(|own| own[at].1));
@@ -68,7 +68,7 @@ impl Variants<'_> {
         })
     }
 
-    /// A table for each figure of files: a row for each file, a column for each variant.
+    /// One table for each per-file figure: a row for each file, a column for each variant.
     pub(super) fn by_file(&self) -> Vec<Table> {
         let names = self.files();
         let table = |(title, of): OfFile| {
@@ -90,14 +90,14 @@ impl Variants<'_> {
         if names.is_empty() { Vec::new() } else { OF_FILES.into_iter().flat_map(table).collect() }
     }
 
-    /// The file of a variant that is called so, which most have in the place `at`.
+    /// The file `name` of a variant. Tries index `at` first, where most variants have it.
     pub(super) fn file(&self, cell: usize, at: usize, name: &str) -> Option<&FileSummary> {
         let files = &self.cells[cell].figures.files;
         let is_it = |file: &&FileSummary| file.name == name;
         files.get(at).filter(is_it).or_else(|| files.iter().find(is_it))
     }
 
-    /// The files of all variants by name, each with its place in the first that has it.
+    /// The distinct files of all variants, each with its index in the first variant that has it.
     fn files(&self) -> Vec<(usize, &str)> {
         let mut known = BTreeSet::new();
         let files = self.cells.iter().flat_map(|cell| cell.figures.files.iter().enumerate());
@@ -106,7 +106,7 @@ impl Variants<'_> {
     }
 }
 
-/// A count of each variant.
+/// A figure made of one count for each variant.
 fn plain(name: &str, own: impl Iterator<Item = Option<Spread>>) -> Figure {
     let sample = |Spread { median, min, max, .. }| Sample {
         median,

@@ -1,4 +1,4 @@
-//! One job or several, each in several variants, on one engine or several.
+//! `compare`: runs jobs in several variants on one or more engines, and reports the differences.
 
 mod asked;
 mod booted;
@@ -34,12 +34,12 @@ use crate::footer::Footer;
 use crate::json::to_json;
 use crate::measures::Measures;
 
-/// The record of a comparison, as it is written and read.
+/// The record of a comparison, as JSON holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Compare")]
 pub struct Comparison {
     schema: u32,
-    /// What the record is of.
+    /// The kind of record.
     kind: RecordKind,
     #[serde(flatten)]
     footer: Footer,
@@ -47,31 +47,31 @@ pub struct Comparison {
     warnings: Vec<String>,
     #[serde(default)]
     regressions: Vec<Regression>,
-    /// All cells of a job stand together, and are held against the first of them.
+    /// Grouped by job; each cell is compared with the first cell of its job.
     cells: Vec<Cell>,
 }
 
-/// A variant, and what came of it.
+/// A variant with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Cell {
-    /// The path of its job file, where several are compared.
+    /// Path of the job file; absent when a single job is compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     job_file: Option<String>,
     variant: String,
     engine: String,
-    /// The name of its environment, where there are several.
+    /// Key into `environments`, if there are several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     environment: Option<String>,
     job: ProgramSpec,
-    /// Counters over all runs.
+    /// Spread of each counter over all runs.
     figures: Summary,
-    /// Figures over all runs; those of records without them are counted again.
+    /// Spread of each figure over all runs; recomputed when a record lacks them.
     #[serde(default)]
     measures: Measures,
     runs: Vec<Run>,
     #[serde(default)]
     used_pages: Option<u64>,
-    /// Of the median of each counter, in percent against the first cell.
+    /// Change of each counter's median against the first cell of the job, in percent.
     #[serde(default)]
     change: BTreeMap<String, Option<f64>>,
     #[serde(default)]
@@ -83,30 +83,30 @@ struct Cell {
 /// A variant that was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RanVariant {
-    /// The variant as it was asked for, such as `p1+p2`.
+    /// The variant as requested, such as `p1+p2`.
     pub variant: String,
-    /// The job that was run, with the first of its seeds.
+    /// The job that was run, with its first seed.
     pub job: Job,
-    /// What came out.
+    /// The record of its runs.
     pub record: Record,
 }
 
-/// A job with its variants.
+/// A job with the results of its variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfJob {
-    /// The path of its job file, where several are compared.
+    /// Path of the job file; absent when a single job is compared.
     pub job_file: Option<String>,
-    /// Its variants, all against the first.
+    /// The variants; the first is the baseline of the comparison.
     pub ran: Vec<RanVariant>,
-    /// What is to be said of it.
+    /// Warnings for the reader of the report.
     pub warnings: Vec<String>,
 }
 
 impl Comparison {
-    /// What came of `jobs`, one after the other, which `command` repeats.
+    /// The record of `jobs`, in order. `command` repeats the comparison.
     ///
     /// # Panics
-    /// Without any job, or any variant of one.
+    /// When `jobs` is empty or a job has no variants.
     pub fn of(jobs: Vec<OfJob>, command: String) -> Self {
         let records = jobs.iter().flat_map(|of| of.ran.iter().map(|ran| &ran.record));
         let (footer, environments) = Footer::with_names(records, command);
@@ -152,10 +152,10 @@ impl Comparison {
         }
     }
 
-    /// Refuses what another program wrote that cannot be shown.
+    /// Checks a record that was read from a file.
     ///
     /// # Errors
-    /// A comparison of nothing.
+    /// When the comparison has no cells.
     pub(crate) fn check(self) -> Result<Self, Error> {
         if self.cells.is_empty() || self.cells.iter().any(|cell| cell.runs.is_empty()) {
             return Err(Error::NoRecord { reason: "it compares nothing".to_string() });
@@ -163,7 +163,7 @@ impl Comparison {
         Ok(self)
     }
 
-    /// The report on it; with `verbose`, every counter under its own name too.
+    /// The report; with `verbose`, it also lists every counter under its JSON name.
     pub fn report(&self, verbose: bool) -> Report {
         let mut parts = Vec::new();
         let mut rows = Vec::new();
@@ -172,7 +172,7 @@ impl Comparison {
             parts.extend(parts::parts(&of, &self.warnings_of(cells), verbose));
             rows.extend(rows::all(&of));
         }
-        // Of one job there is none.
+        // With a single job the job-file column is omitted.
         let skipped = usize::from(self.cells[0].job_file.is_none());
         rows.iter_mut().for_each(|row| drop(row.drain(..skipped)));
         Report {
@@ -188,7 +188,7 @@ impl Comparison {
         self.cells.chunk_by(|one, next| one.job_file == next.job_file)
     }
 
-    /// What is to be said of the job of `cells`.
+    /// The warnings about the job that `cells` belong to.
     fn warnings_of(&self, cells: &[Cell]) -> Vec<String> {
         let Some(path) = &cells[0].job_file else { return self.warnings.clone() };
         let own = self.warnings.iter().filter_map(|said| said.strip_prefix(path.as_str()));
@@ -196,7 +196,7 @@ impl Comparison {
     }
 }
 
-/// The cells of one job, each as a record of its own again.
+/// The cells of one job, each expanded to a [`Record`] again.
 struct Variants<'a> {
     cells: &'a [Cell],
     records: Vec<Record>,
@@ -223,14 +223,14 @@ impl<'a> Variants<'a> {
         Variants { measures: measures.collect(), cells, records }
     }
 
-    /// What a variant is called in a sentence.
+    /// The name of a variant in running text.
     fn name(&self, at: usize) -> String {
         let Cell { variant, engine, .. } = &self.cells[at];
         let is_alone = self.cells.iter().all(|cell| cell.engine == *engine);
         if is_alone { variant.clone() } else { format!("{variant} on the {engine}") }
     }
 
-    /// What was compared, and against what.
+    /// The heading: the job, its variants and the baseline.
     fn heading(&self) -> Part {
         let job = crate::record::heading(&self.records[0]);
         let heading = format!("{job}: changes against {}", self.cells[0].variant);

@@ -1,4 +1,4 @@
-//! What a report says of the variants of one job.
+//! Report sections for the variants of one job.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::spread;
 use crate::stats::{Sample, percent};
 use crate::verdict::{Margin, OF_TIME, Tested, Verdict, samples};
 
-/// All that is said of them, with these warnings.
+/// All sections of the job, including `warnings`.
 pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
     let first = &of.records[0];
     let mut parts =
@@ -45,7 +45,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
     parts
 }
 
-/// What got worse, which times differ, and `warnings`.
+/// Regressions, differences in time, and `warnings`.
 pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
     let lines = regressions(of);
@@ -59,7 +59,7 @@ pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
     parts
 }
 
-/// What got worse, in a line for each variant.
+/// One line for each variant with regressions.
 pub(super) fn regressions(of: &Variants) -> Vec<String> {
     let records: Vec<_> = of.records.iter().collect();
     let worse = regression::all(&records);
@@ -67,7 +67,7 @@ pub(super) fn regressions(of: &Variants) -> Vec<String> {
     of.records.iter().enumerate().filter_map(line).collect()
 }
 
-/// Under which conditions the figures hold.
+/// The conditions under which the figures hold.
 pub(super) fn conditions(of: &Variants) -> Vec<String> {
     let mut notes: Vec<String> = of.records.iter().find_map(reclaim_note).into_iter().collect();
     notes.extend(of.records.iter().filter_map(foreign_note));
@@ -80,12 +80,12 @@ pub(super) fn conditions(of: &Variants) -> Vec<String> {
     notes
 }
 
-/// Bytes read over the runs of a variant.
+/// Bytes read by the runs of a variant.
 fn read(of: &Variants, at: usize) -> Option<Sample> {
     Sample::of(spread::bytes_read(&of.records[at]))
 }
 
-/// How far the variants spread over seeds, and how each differs from the first by the same seed.
+/// Spread of each variant over seeds, and its paired difference from the first variant by seed.
 fn spread_table(of: &Variants) -> Table {
     let first = spread::bytes_read(&of.records[0]);
     let row = |at: usize| {
@@ -111,7 +111,7 @@ fn spread_table(of: &Variants) -> Table {
     Table::of(["variant"], heads, (0..of.cells.len()).filter_map(row)).titled(title)
 }
 
-/// What is to be said of measured times: outliers, and which of the variants differ.
+/// Notes on measured times: outliers, and the variants that differ significantly.
 pub(super) fn times(of: &Variants) -> Vec<String> {
     let variant = |at: usize| &of.cells[at].variant;
     let all = of.records.iter().enumerate();
@@ -129,7 +129,7 @@ pub(super) fn times(of: &Variants) -> Vec<String> {
     said
 }
 
-/// Whether the second of both variants is faster or slower than the first, as far as their runs can
+/// States whether the second variant is faster or slower than the first, or that the runs cannot
 /// tell.
 fn time_verdict([first, own]: [&str; 2], before: &[f64], after: &[f64]) -> String {
     let tested = Tested::unpaired(before, after, Margin::NONE);

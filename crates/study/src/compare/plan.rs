@@ -1,4 +1,4 @@
-//! One job in all its variants.
+//! Plans and runs the variants of jobs.
 
 use std::time::Duration;
 
@@ -22,25 +22,25 @@ use crate::machine_profile;
 use crate::seeds::{self, with_seeds};
 use crate::variants::Variant;
 
-/// One job in all its variants, yet to be run.
+/// The planned variants of one job.
 pub struct Plan {
-    /// What the variants are called.
+    /// Names of the variants.
     names: Vec<String>,
-    /// The job of each.
+    /// The job of each variant.
     jobs: Vec<Job>,
-    /// What the model has for each.
+    /// The model's profile for each variant.
     profiles: Vec<Profile>,
-    /// The command that compares the same again.
+    /// The command that repeats the comparison.
     pub command: String,
     input: JobInput,
     warnings: Vec<String>,
 }
 
 impl Plan {
-    /// The job `input` in `variants`.
+    /// Plans `variants` of the job `input`.
     ///
     /// # Errors
-    /// What is wrong with one of them, and where there is one only.
+    /// When a variant is invalid, or there is only one to compare.
     pub fn of(input: JobInput, variants: &[Variant], asked: &Asked) -> Result<Self, Error> {
         let mut spec = input.spec.clone();
         let images = images(&mut spec, &asked.images, &asked.modules)?;
@@ -75,7 +75,7 @@ impl Plan {
         })
     }
 
-    /// The job file that a letter shows: one that flags cannot express.
+    /// The job file that a letter quotes; `None` for a job that flags express completely.
     pub fn job_file(&self) -> Option<JobFile> {
         let input = &self.input;
         if input.approximations().is_some() {
@@ -89,8 +89,8 @@ impl Plan {
         }
     }
 
-    /// What came out of the variants, which `took` so much of this process's time, and what is to
-    /// be said of it.
+    /// Builds the records of the variants, with warnings. `took` is the processor time that this
+    /// process spent on them.
     fn concluded(
         self,
         ran: Vec<JobRan>,
@@ -136,10 +136,10 @@ impl Plan {
     }
 }
 
-/// Refuses jobs whose variants are not the columns of one table.
+/// Checks that all jobs have the same variants, so that they fit the columns of one table.
 ///
 /// # Errors
-/// Names the first job file whose variants are others than those of the first.
+/// Names the first job file whose variants differ from those of the first.
 pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
     let columns = |plan: &Plan| {
         let engines = plan.jobs.iter().map(|job| job.engine);
@@ -157,9 +157,9 @@ pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
     }
 }
 
-/// Which variants are the same job as one before them, however they are written.
+/// Warnings about variants that resolve to the same job as an earlier one.
 fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
-    // Whatever their settings are written like.
+    // Compares resolved jobs: the spec may spell the same settings differently.
     let resolved = |ran: &RanVariant| Job { spec: ProgramSpec::default(), ..ran.job.clone() };
     let jobs: Vec<Job> = ran.iter().map(resolved).collect();
     ran.iter().enumerate().filter_map(move |(at, own)| {
@@ -168,11 +168,11 @@ fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Runs jobs on `engines`, where they are several each under the path of its job file; `command`
-/// repeats it. Each kernel image is booted once for all of them.
+/// Runs `plans` on `engines`; if there are several, each comes with the path of its job file. Each
+/// kernel image is booted once for all jobs. `command` repeats the comparison.
 ///
 /// # Errors
-/// Those of the engines.
+/// Errors of the engines, and of reading kernel images.
 pub fn run(
     mut plans: Vec<(Option<String>, Plan)>,
     engines: &impl Engines,
@@ -196,8 +196,8 @@ pub fn run(
     Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))
 }
 
-/// The kernels that are booted: those of the flags, or the one that `spec` names, which then has
-/// the first, as it decides where the job runs if no engine is named.
+/// The kernels to boot: from the flags, or else the one that `spec` names. Stores the first in
+/// `spec`, which decides where the job runs if no engine is named.
 fn images(
     spec: &mut ProgramSpec,
     images: &[String],
@@ -213,7 +213,7 @@ fn images(
     Ok(images)
 }
 
-/// The command that compares the job again, which runs `on` these engines; `first` is its first
+/// The command that repeats the comparison on the engines `on`; `first` is the job of the first
 /// variant.
 fn command(
     input: &JobInput,
@@ -241,7 +241,8 @@ fn command(
     words.join(" ")
 }
 
-/// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
+/// Refuses variants that differ in something the running kernel cannot switch between runs: its
+/// rules, and its fault-around size.
 fn check(cells: &[PlannedVariant], apply: bool) -> Result<(), Error> {
     let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
     cells.iter().try_for_each(|cell| match cell.job.image {
@@ -271,16 +272,15 @@ fn check(cells: &[PlannedVariant], apply: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// A cell that is yet to be run.
+/// A cell before it is run.
 struct PlannedVariant {
     variant: String,
     job: Job,
     found: Found,
 }
 
-/// The jobs, and what each is called: every variant on every engine. `found` is what was found for
-/// `spec`, the job without variants. A kernel that is booted contains the series that it was built with. Beside the
-/// model, whose series are then meant, an image has the settings of the variants only.
+/// One cell for every variant on every engine, in order. `found` has the host's facts for `spec`,
+/// the job without variants. For variants on booted kernels see [`booted::on_kernel`].
 fn planned_variants(
     input: &JobInput,
     spec: &ProgramSpec,
@@ -292,7 +292,7 @@ fn planned_variants(
     let engines = spec.on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
-    // The only variant is what --with names.
+    // The only variant comes from --with.
     let is_of_with = spec.with.is_some();
     let mut cells = Vec::new();
     let mut add = |name: String, engine: &str, variant: &Variant, image| {
@@ -320,7 +320,7 @@ fn planned_variants(
     Ok(cells)
 }
 
-/// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
+/// The job of one cell, on `image` if given, and the host's facts for it.
 fn cell(
     input: &JobInput,
     spec: &ProgramSpec,

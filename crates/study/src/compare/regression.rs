@@ -1,4 +1,4 @@
-//! What is called a regression.
+//! Decides which changes are regressions.
 
 use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec, ThreadSpec};
 use filemap_job::{EngineKind, ProgramSpec, Record};
@@ -11,26 +11,26 @@ use crate::figures::{ELAPSED, FIGURES, Figure, seen};
 use crate::json::whole_if_it_is;
 use crate::verdict::{Margin, is_worse, median_of};
 
-/// A figure has to rise by more than this share of itself.
+/// Smallest relative rise of a median that counts as a regression.
 const NOISE: Margin = Margin::share(0.01);
 
-/// A figure of which less is better that got worse by more than noise.
+/// A lower-is-better figure that rose by more than noise.
 ///
-/// That is: its median rose by more than 1 %, and by more than chance explains. Where both sides
-/// have several runs, the permutation test on ranks has to say so at its usual level; where they
-/// are too few for it, every run has to be worse than every run before. A single measured time is
-/// never called a regression. Cells that do other work than the first (another file, other
-/// accesses) or run on another engine have none.
+/// Its median rose by more than 1 %, and by more than chance explains: with enough runs on both
+/// sides the permutation test on ranks is significant; with too few for the test, every run is
+/// worse than every run before. A single measured time is never a regression. Cells whose work
+/// differs from the first cell's (another file, other accesses) or that ran on another engine are
+/// not judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Regression {
-    /// Its median in this variant.
+    /// Median in this variant.
     #[serde(serialize_with = "whole_if_it_is")]
     pub after: f64,
-    /// Its median in the first variant.
+    /// Median in the first variant.
     #[serde(serialize_with = "whole_if_it_is")]
     pub before: f64,
-    /// The key of the figure.
+    /// Key of the figure.
     pub counter: String,
     /// The path of the job file, where several are compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -38,7 +38,7 @@ pub struct Regression {
     pub variant: String,
 }
 
-/// What got worse in each of `records` against the first one of its engine.
+/// The regressions of each record against the first one of its engine.
 pub(super) fn all(records: &[&Record]) -> Vec<Vec<Regression>> {
     let first = |own: &Record| records.iter().find(|first| first.engine == own.engine);
     let of = |own: &&Record| first(own).map_or(Vec::new(), |first| regressions(first, own));
@@ -47,7 +47,7 @@ pub(super) fn all(records: &[&Record]) -> Vec<Vec<Regression>> {
 
 /// The regressions of `own` against `first`.
 fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
-    // Threads that run for a time read more where they do more in it.
+    // Threads that run for a fixed time read more when they get more done.
     if own.engine != first.engine || work(&own.job) != work(&first.job) || runs_for_a_time(own) {
         return Vec::new();
     }
@@ -68,12 +68,12 @@ fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     FIGURES.iter().filter(|figure| figure.better == Better::Less).filter_map(of).collect()
 }
 
-/// Whether it makes rounds for a time, not so many.
+/// Whether its threads run for a fixed time instead of a fixed number of rounds.
 fn runs_for_a_time(record: &Record) -> bool {
     record.job.thread.iter().any(|thread| thread.lasts.is_some())
 }
 
-/// The files, parts and accesses of a job, without what serves them.
+/// The files, mappings and accesses of a job, without the settings that a variant may change.
 fn work(job: &ProgramSpec) -> ProgramSpec {
     let file = |file: &FileSpec| FileSpec {
         size: file.size.clone(),
@@ -99,7 +99,7 @@ fn work(job: &ProgramSpec) -> ProgramSpec {
     }
 }
 
-/// The regressions of `variant`, whose record is `own`, as a line: `vma-bound, split 16: 1 -> 4096
+/// Formats the regressions of `variant`, whose record is `own`: `vma-bound, split 16: 1 -> 4096
 /// major faults`.
 pub(super) fn line(variant: &str, own: &Record, regressions: &[Regression]) -> Option<String> {
     let texts: Vec<String> = regressions.iter().map(Regression::text).collect();

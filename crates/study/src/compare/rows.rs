@@ -1,4 +1,4 @@
-//! A comparison as CSV: one row for each variant and counter, file or figure.
+//! A comparison as CSV: one row per variant and counter, file or figure.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::measure::Measure;
 use crate::record::spreads;
 use crate::stats::percent;
 
-/// The columns. Only those of several jobs have the first.
+/// Column names. The first is used only when several jobs are compared.
 pub(super) const HEADS: [&str; 9] =
     ["job_file", "engine", "variant", "counter", "median", "mad", "min", "max", "change_percent"];
 
-/// The medians of `own` against those of `first`, in percent.
+/// Change of each counter's median from `first` to `own`, in percent.
 pub(super) fn changes(own: &Record, first: &Record) -> BTreeMap<String, Option<f64>> {
     let both = spreads(own).into_iter().zip(spreads(first));
     let change = |own: Option<Spread>, first: Option<Spread>| percent(own?.median, first?.median);
@@ -53,7 +53,7 @@ fn measure(Spread { median, mad, min, max }: Spread) -> Measure {
     Measure { median, mad, min: min as f64, max: max as f64 }
 }
 
-/// The row of what is `own` here and `first` in the first variant; none where no run saw it.
+/// The row of one counter: `own` in this variant, `first` in the first. `None` if no run has it.
 fn row(
     of: &Variants,
     at: usize,

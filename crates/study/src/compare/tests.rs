@@ -1,4 +1,4 @@
-//! Comparisons of runs that were made here.
+//! Comparisons of synthetic runs.
 
 use filemap_job::{Counters, EngineKind, FileRun, JobSpec, ProgramSpec, Ran as JobRan};
 use serde_json::{Map, Value, json};
@@ -124,7 +124,7 @@ fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
     assert!(report.rows.rows.iter().any(|row| row[2] == "pages read of data"));
 }
 
-/// What is written is read again, and says the same.
+/// A record survives serialization: the report of the parsed JSON equals the original report.
 #[test]
 fn a_record_is_its_report() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
@@ -191,7 +191,7 @@ fn every_variant_runs_on_every_engine_in_turn() {
     let keys = "on = 'model,kernel'\nruns = 2";
     let report = ran(&mock, keys, "baseline,advice=random", None).unwrap();
     let mut turns = mock.turns();
-    // Those of the model run beside each other.
+    // Model jobs run in parallel, in any order.
     turns[..2].sort();
     let turn = |engine: &str, advice: &str| format!("{engine}: run {advice} 7");
     let model = ["normal", "random"].map(|advice| turn("model beside the host", advice));

@@ -1,5 +1,4 @@
-//! The kernel images of a comparison: which of them are one and the same, and how they are
-//! configured.
+//! Identity and build configuration of the kernel images in a comparison.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,33 +8,34 @@ use serde_json::{Map, Value, json};
 
 use super::RanVariant;
 
-/// The hash of an image in the environment of a record.
+/// Environment key of a record: SHA-256 of the kernel image.
 pub(super) const HASH: &str = "image_sha256";
 
-/// In how many options an image differs from the first one that it is compared with, in the
-/// environment of a record. `null` where one of both does not tell its configuration.
+/// Environment key of a record: number of configuration options that differ from the first image of
+/// the comparison. `null` if either image does not embed its configuration.
 pub(super) const DIFFERS: &str = "image_config_differs";
 
-/// The first of these options there, each with its values in the first image and in this one.
+/// Environment key of a record: the first of these options, each with its value in the first image
+/// and in this one.
 pub(super) const OPTIONS: &str = "image_config_options";
 
-/// Most options that are named.
+/// Maximum number of differing options that are listed.
 const MOST_OPTIONS: usize = 12;
 
-/// What is said of an image.
+/// Hash and configuration of an image.
 #[derive(Clone, Debug, Default)]
 struct Tree {
     sha256: Option<String>,
     configuration: Option<String>,
 }
 
-/// Images by their paths, each looked at once.
+/// Images by path; each file is read once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trees(BTreeMap<String, Tree>);
 
 impl Trees {
-    /// Adds to the environments of `ran` what is known of their images, all held against the first
-    /// one. Returns what is to be warned of.
+    /// Adds the facts about each image to the environment of its record, with the differences from
+    /// the first image. Returns warnings about identical images.
     pub(super) fn tell(&mut self, ran: &mut [RanVariant]) -> Vec<String> {
         let mut told: Vec<(String, Tree)> = Vec::new();
         let mut warnings = Vec::new();
@@ -67,7 +67,7 @@ impl Trees {
 }
 
 impl Tree {
-    /// Whether both are one and the same image.
+    /// Whether both images have the same contents.
     fn is(&self, other: &Tree) -> bool {
         self.sha256.is_some() && self.sha256 == other.sha256
     }
@@ -82,8 +82,8 @@ impl Tree {
     }
 }
 
-/// The options that differ between two configurations, with the value in each. One that is not
-/// there is not set.
+/// The options that differ between two configurations, with the value in each. A missing option
+/// counts as not set.
 fn differing(first: &str, own: &str) -> Vec<String> {
     let [first, own] = [first, own].map(|text| {
         let set = text.lines().filter(|line| line.starts_with("CONFIG_"));

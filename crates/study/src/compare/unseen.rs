@@ -1,4 +1,4 @@
-//! Variants that a job cannot see.
+//! Detects variants whose changed rules have no effect on a job.
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::{EngineKind, Job};
@@ -7,8 +7,9 @@ use filemap_model::{Digest, Profile, trace};
 use super::RanVariant;
 use crate::error::Error;
 
-/// What to warn of: variants whose rules the job, which the model ran with `profiles`, never told
-/// from the first one's. Every decision of the model was the same, not only what was counted.
+/// Warnings about model variants whose rules differ from the first variant's without changing a
+/// single decision in this job. Compares digests of all decisions, not only counters. `profiles`
+/// are the profiles that the variants ran with.
 pub fn unseen(ran: &[RanVariant], profiles: &[Profile]) -> Result<Vec<String>, Error> {
     let all = ran.iter().zip(profiles);
     let mut of_model = all.filter(|(ran, _)| ran.job.engine == EngineKind::Model);
@@ -38,15 +39,15 @@ pub fn unseen(ran: &[RanVariant], profiles: &[Profile]) -> Result<Vec<String>, E
     Ok(warnings)
 }
 
-/// The digest of all decisions of the model.
+/// The digest of all decisions that the model makes in `job`.
 fn digest(job: &Job, profile: &Profile) -> Result<Digest, Error> {
     let mut digest = Digest::default();
     trace(job, profile, &mut digest)?;
     Ok(digest)
 }
 
-/// The sentences of `told`, which are variants with what the job of each says, once each: with the
-/// variants that say it, unless all do.
+/// Merges the warnings of several variants: each sentence once, prefixed by the names of its
+/// variants unless it holds for all.
 pub fn named(told: &[(&str, Vec<String>)]) -> Vec<String> {
     let mut sentences: Vec<&String> = Vec::new();
     for sentence in told.iter().flat_map(|(_, sentences)| sentences) {
@@ -67,7 +68,7 @@ pub fn named(told: &[(&str, Vec<String>)]) -> Vec<String> {
     sentences.into_iter().map(of).collect()
 }
 
-/// The switches that one of both has and the other has not.
+/// The switches set in exactly one of both series.
 fn differing(one: Series, other: Series) -> Vec<&'static str> {
     let switches = one.union(other).switches();
     switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()

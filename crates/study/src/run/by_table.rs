@@ -1,4 +1,4 @@
-//! What a job with tables did by file, mapping and thread, and what its threads waited for.
+//! Counters of a job by file, mapping and thread, and what its threads waited for.
 
 use filemap_job::{Counters, EngineKind, Record, Run, Spread};
 
@@ -8,7 +8,7 @@ use filemap_report::Part;
 use filemap_report::Table;
 use filemap_report::units::{number, time};
 
-/// What `record` says by file, mapping and thread.
+/// The tables by file, mapping and thread.
 pub(super) fn parts(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first() else { return Vec::new() };
     let tables = [files(record), mappings(run), threads(run)];
@@ -21,10 +21,10 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
     parts
 }
 
-/// What a table of calls is called.
+/// Title of the table of `mmap_lock` calls.
 pub(crate) const CALLS: &str = "How long calls took that change what is mapped";
 
-/// What the threads of the first run waited for, and how long their calls took.
+/// Waits of the threads of the first run, and the durations of their calls.
 pub(crate) fn waited(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first() else { return Vec::new() };
     let calls = waits::calls(CALLS, &run.calls);
@@ -46,7 +46,7 @@ pub(crate) fn waited(record: &Record) -> Vec<Part> {
     parts
 }
 
-/// Over all runs; nothing where none says.
+/// The spread over all runs as text; empty if no run has the count.
 fn of_runs(spread: Option<Spread>) -> String {
     spread.map_or(String::new(), |of| with_range(of.median, [of.min as f64, of.max as f64]))
 }
@@ -59,7 +59,7 @@ fn files(record: &Record) -> Table {
     table("file", &["pages read", "major faults", "evicted", "cached"], rows)
 }
 
-/// What is counted of a mapping and of a thread, which has its time after it.
+/// Columns for mappings and threads; only threads have the last one, their time.
 const COUNTED: [&str; 5] = ["accesses", "pages read", "major faults", "minor faults", "ms"];
 
 fn counted(name: &str, of: &Counters) -> Vec<String> {
@@ -73,7 +73,7 @@ fn mappings(run: &Run) -> Table {
     table("mapping", &COUNTED[..4], rows)
 }
 
-/// A table by thread, where there are several.
+/// The table by thread; empty for a single thread.
 fn threads(run: &Run) -> Table {
     let rows = run.threads.iter().filter(|_| run.threads.len() > 1).map(|thread| {
         let ms = thread.elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));

@@ -1,4 +1,4 @@
-//! What a page shows of a record: its figures that matter most, its bytes by cause, and its course.
+//! The parts of a record's HTML page: headline figures, bytes read by cause, and the history.
 
 use filemap_job::{EngineKind, Record};
 use filemap_report::{Card, Part};
@@ -10,10 +10,10 @@ use crate::measure::Measure;
 use crate::measures::Measures;
 use crate::record::{outcomes, runs_are};
 
-/// Most figures that are shown first.
+/// Maximum number of headline figures.
 const MOST_CARDS: usize = 5;
 
-/// The figures of `record` that matter first.
+/// The headline figures of `record`.
 pub(crate) fn cards(record: &Record, measures: &Measures) -> Vec<Card> {
     let known = measures.iter().filter_map(|(figure, own)| Some((figure.rank()?, figure, own?)));
     let is_shown = |figure: &Figure, own: &Measure| figure.key != "evicted_bytes" || own.max > 0.0;
@@ -32,7 +32,7 @@ pub(crate) fn cards(record: &Record, measures: &Measures) -> Vec<Card> {
     ranked.into_iter().take(MOST_CARDS).map(card).collect()
 }
 
-/// All that is drawn of `record`, whose first run had this course.
+/// All charts of `record`; `history` is the history of its first run.
 pub(super) fn parts(record: &Record, history: Option<&RunHistory>) -> Vec<Part> {
     let mut parts = Vec::new();
     let runs = record.runs.len();
@@ -54,7 +54,7 @@ pub(super) fn parts(record: &Record, history: Option<&RunHistory>) -> Vec<Part> 
     parts
 }
 
-/// What is said of pictures.
+/// A paragraph about charts.
 fn said(text: &str) -> Part {
     Part::Drawn(html! { p { (text) } })
 }

@@ -1,4 +1,4 @@
-//! One job: how it is run, and what its runs came to.
+//! `run`: runs one job and reports its figures.
 
 mod by_table;
 mod drawn;
@@ -28,21 +28,21 @@ use crate::setup;
 use crate::spread;
 use crate::stats::{MAD, Sample};
 
-/// What is asked of a run beside its job.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// How many seeds, where that was said.
+    /// Number of seeds; `None` runs one.
     pub seeds: Option<u64>,
-    /// Whether settings of the machine may be changed.
+    /// Whether settings of this machine may be changed (`--apply`).
     pub apply: bool,
-    /// Whether the course of the first run is wanted too.
+    /// Whether to record the history of the first run.
     pub history: bool,
 }
 
-/// Runs the job that is `planned` on `engines`.
+/// Runs the `planned` job on `engines`.
 ///
 /// # Errors
-/// Those of the engines.
+/// Errors of the engines.
 pub fn run(
     mut planned: PlannedJob,
     engines: &impl Engines,
@@ -60,18 +60,18 @@ pub fn run(
     Ok(RunRecord::new(record, &job, history, command))
 }
 
-/// The record of a job, as it is written and read.
+/// The record of a job, as JSON holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct RunRecord {
     #[serde(flatten)]
     pub record: Record,
-    /// Figures over all runs; those of records without them are counted again.
+    /// Spread of each figure over all runs; recomputed when a record lacks them.
     #[serde(default)]
     measures: Measures,
     #[serde(default)]
     used_pages: Option<u64>,
-    /// The history of the first run in the model; null of a kernel's.
+    /// The history of the first run in the model; null for runs on a kernel.
     #[serde(
         default,
         serialize_with = "in_one_line",
@@ -86,7 +86,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// What came of `job`, with the course of its first run; `command` repeats it.
+    /// The record of `job`, with the history of its first run. `command` repeats the run.
     pub fn new(record: Record, job: &Job, history: Option<RunHistory>, command: String) -> Self {
         RunRecord {
             measures: Measures::of(&record, Some(job)),
@@ -98,10 +98,10 @@ impl RunRecord {
         }
     }
 
-    /// Refuses what another program wrote that cannot be shown.
+    /// Checks a record that was read from a file.
     ///
     /// # Errors
-    /// A record without runs.
+    /// When the record has no runs.
     pub(crate) fn check(self) -> Result<Self, Error> {
         if self.record.runs.is_empty() {
             Err(Error::NoRecord { reason: "it has no runs".to_string() })
@@ -110,7 +110,7 @@ impl RunRecord {
         }
     }
 
-    /// The report on it; with `verbose`, every counter under its own name too.
+    /// The report; with `verbose`, it also lists every counter under its JSON name.
     pub fn report(&self, verbose: bool) -> Report {
         let record = &self.record;
         let measures = self.measures.or_of(record);
@@ -161,7 +161,7 @@ impl RunRecord {
     }
 }
 
-/// A table over the runs of `record`, of which one has its value only.
+/// A table of spreads over the runs of `record`; a single run has just its value.
 fn table(
     record: &Record,
     of: &str,
@@ -176,7 +176,7 @@ fn table(
     Table::of([of], names.iter().copied(), rows)
 }
 
-/// The figures that matter first.
+/// The headline figures.
 fn figures_table(record: &Record, measures: &Measures) -> Table {
     let of = match (record.runs.len(), spread::seeds(record)) {
         (0 | 1, _) => "figure".to_string(),
@@ -192,7 +192,7 @@ fn figures_table(record: &Record, measures: &Measures) -> Table {
     table(record, &of, &["median", "min", "max"], rows)
 }
 
-/// Every counter under its own name.
+/// Every counter under its JSON name.
 fn summary(record: &Record) -> Table {
     let row = |(name, spread): (&str, Option<Spread>)| {
         let spread = spread?;
@@ -203,7 +203,7 @@ fn summary(record: &Record) -> Table {
     table(record, "counter", &["median", "MAD", "min", "max"], rows)
 }
 
-/// One row for each run.
+/// One row per run.
 fn rows(record: &Record) -> Table {
     let row = |run: &Run| {
         let cells = values(run).map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));

@@ -1,4 +1,4 @@
-//! What each phase of a run did.
+//! Counters by phase of a run.
 
 use filemap_job::{Counters, PhaseRun, Record, Run, Spread};
 
@@ -7,10 +7,10 @@ use filemap_report::Part;
 use filemap_report::Table;
 use filemap_report::units::number;
 
-/// Longest name of a phase, in characters.
+/// Maximum width of a phase's name, in characters.
 const NAME_COLUMNS: usize = 18;
 
-/// The counters shown of each phase, with their headings.
+/// The counters that are shown for each phase, with their headings.
 const SHOWN: [(&str, &str); 5] = [
     ("accesses", "accesses"),
     ("data_pages_read", "pages\nread"),
@@ -19,7 +19,7 @@ const SHOWN: [(&str, &str); 5] = [
     ("minor_faults", "minor\nfaults"),
 ];
 
-/// The phases of `record` as a table, medians of several runs; nothing for a job of one phase.
+/// The phases of `record` as a table of medians over runs; `None` for a job with one phase.
 pub(super) fn part(record: &Record) -> Option<Part> {
     let has_phases = |run: &&Run| run.phases.len() > 1 || !run.files.is_empty();
     let first = record.runs.first().filter(has_phases)?;
@@ -41,7 +41,7 @@ pub(super) fn part(record: &Record) -> Option<Part> {
     Some(Part::Table(table.at_most(MAX_ROWS, 1)))
 }
 
-/// What a phase is called in a row, where there are so many threads.
+/// The row label of a phase, in a job of `threads` threads.
 fn name(phase: &PhaseRun, threads: usize) -> String {
     match threads {
         0 => shortened(&phase.does, NAME_COLUMNS),
@@ -50,7 +50,7 @@ fn name(phase: &PhaseRun, threads: usize) -> String {
     }
 }
 
-/// One row for each phase of each run, every counter under its own name.
+/// One row per phase and run, with every counter under its JSON name.
 pub(super) fn rows(record: &Record) -> Table {
     let row = |run: &Run, (index, phase): (usize, &PhaseRun)| {
         let values = phase.counters.iter().map(|(_, value)| *value).chain([phase.elapsed_ns]);

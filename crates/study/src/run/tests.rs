@@ -1,4 +1,4 @@
-//! Runs on engines that run nothing.
+//! Runs on mock engines.
 
 use filemap_job::JobSpec;
 use serde_json::Value;

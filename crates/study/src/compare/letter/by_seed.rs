@@ -1,4 +1,4 @@
-//! The change of each figure with the same seed before and after.
+//! Paired changes: each figure before and after with the same seed.
 
 use filemap_report::Part;
 use filemap_report::units::percent;
@@ -9,13 +9,13 @@ use crate::figures::{ELAPSED, FIGURES};
 use crate::spread;
 use crate::stats::Sample;
 
-/// The figures of which the changes are said.
+/// Keys of the figures that are paired by seed.
 const PAIRED: [&str; 3] = ["bytes_read", "major_faults", ELAPSED];
 
-/// Most seeds whose changes are said one by one.
+/// Maximum number of seeds whose changes are listed individually.
 const MOST_SEEDS: usize = 30;
 
-/// The changes of the variants of `jobs`, each with the name of its job, where there are several.
+/// The changes of all variants of `jobs`, prefixed by the job's name unless that is empty.
 pub(super) fn parts(jobs: &[(String, &Variants)]) -> Vec<Part> {
     let lines: Vec<String> = jobs.iter().flat_map(|(job, of)| lines(job, of)).collect();
     if lines.is_empty() {
@@ -35,7 +35,7 @@ fn lines(job: &str, of: &Variants) -> Vec<String> {
         for figure in FIGURES.iter().filter(|figure| PAIRED.contains(&figure.key)) {
             let is_no_time = figure.key == ELAPSED && is_emulated(own);
             let [before, after] = [&of.records[first], own].map(|of| figure.of_seeds(of));
-            // A job that draws nothing is the same with every seed.
+            // A job without random draws gives the same figures with every seed.
             let varies = |of: &[(u64, f64)]| of.iter().any(|(_, value)| *value != of[0].1);
             let is_said = !is_no_time && (varies(&before) || varies(&after));
             if let Some(said) = said(changes(&before, after)).filter(|_| is_said) {
@@ -47,7 +47,7 @@ fn lines(job: &str, of: &Variants) -> Vec<String> {
     lines
 }
 
-/// The change with each seed that both have, in percent.
+/// The change for each seed that both sides have, in percent.
 fn changes(before: &[(u64, f64)], after: Vec<(u64, f64)>) -> Vec<f64> {
     let change = |(seed, after): (u64, f64)| {
         let (_, before) = before.iter().find(|(known, _)| *known == seed)?;
@@ -56,7 +56,7 @@ fn changes(before: &[(u64, f64)], after: Vec<(u64, f64)>) -> Vec<f64> {
     after.into_iter().filter_map(change).collect()
 }
 
-/// Changes one by one, with their median and range.
+/// Lists the changes, with their median and range.
 fn said(changes: Vec<f64>) -> Option<String> {
     let written = |change: f64| format!("{change:+.1}");
     let Sample { median, min, max, samples, .. } = Sample::of(changes)?;

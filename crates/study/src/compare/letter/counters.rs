@@ -1,4 +1,4 @@
-//! What of the kernel each row of a letter is.
+//! The kernel counter behind each row of a letter.
 
 use filemap_report::{Figure, Part};
 
@@ -6,7 +6,7 @@ use crate::compare::Variants;
 use crate::figures::FIGURES;
 use filemap_job::EngineKind;
 
-/// Where the figures of `shown` come from that a kernel counted; nothing where only the model ran.
+/// The kernel counters behind the figures in `shown`; empty if only the model ran.
 pub(super) fn parts<'a>(
     jobs: &[Variants],
     shown: impl IntoIterator<Item = &'a Figure>,

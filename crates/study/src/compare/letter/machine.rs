@@ -1,4 +1,4 @@
-//! Where the runs of a letter took place.
+//! The machine that the runs of a letter were made on.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::compare::emulated::is_emulated;
 use filemap_report::units::bytes;
 
-/// What a record says under one label.
+/// Extracts the text for one label from a record.
 type Line = fn(&Record) -> Option<String>;
 
-/// Digits of a commit.
+/// Digits to which the tool's own commit is abbreviated.
 const REVISION_DIGITS: usize = 12;
 
-/// The machine of `records`, and what ran there.
+/// Machine, system, disk and tool version of `records`.
 pub(super) fn facts(records: &[&Record]) -> Vec<(String, String)> {
     let lines: [(&str, Line); 4] =
         [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
@@ -27,7 +27,7 @@ pub(super) fn facts(records: &[&Record]) -> Vec<(String, String)> {
     lines.into_iter().filter_map(fact).collect()
 }
 
-/// What the environment of `record` has under `key`.
+/// The string under `key` in the environment of `record`.
 pub(super) fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
     record.environment.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
@@ -61,7 +61,7 @@ fn machine(record: &Record) -> Option<String> {
     Some(joined([text(record, "cpu").map(String::from), cores, ram, guest]))
 }
 
-/// The kernel of `record`, and what of its settings decides what it reads and keeps.
+/// The kernel of `record`, and its settings that affect readahead and reclaim.
 fn system(record: &Record) -> Option<String> {
     if is_model(record) {
         return None;

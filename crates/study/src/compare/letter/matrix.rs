@@ -1,4 +1,4 @@
-//! Several jobs as one table for each figure.
+//! Comparisons of several jobs: one table per figure, one row per job.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::{Fact, by_seed, facts, runs};
 use crate::compare::parts::{conditions, regressions, times};
 use crate::compare::{Comparison, Variants, unseen};
 
-/// A figure that is shown in any case.
+/// The figure that is shown even if no job differs in it.
 const ALWAYS: &str = "read from device";
 
-/// All that is said of `jobs` together.
+/// The sections of a letter about several jobs.
 pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     let names = names(jobs);
     let against = &jobs[0].cells[0].variant;
@@ -46,8 +46,7 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     parts
 }
 
-/// What the rows are called: by the names of the job files, without their extensions where these
-/// tell them apart.
+/// Row labels: the stems of the job files' names if they are distinct, otherwise the paths.
 fn names(jobs: &[Variants]) -> Vec<String> {
     let paths = jobs.iter().filter_map(|of| of.cells[0].job_file.clone());
     let paths: Vec<String> = paths.collect();
@@ -57,7 +56,7 @@ fn names(jobs: &[Variants]) -> Vec<String> {
     if repeats || stems.len() < paths.len() { paths } else { stems }
 }
 
-/// What each job is; what all have in common is said once.
+/// Describes each job; facts that all jobs share are listed once.
 fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<Vec<Fact>> = jobs
         .iter()
@@ -78,7 +77,7 @@ fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     vec![Part::Paragraph("Jobs:".to_string()), Part::List(items.collect()), Part::Facts(common)]
 }
 
-/// A table for each figure that matters most and differs anywhere, with a row for each job.
+/// One table for each headline figure that differs in any job, with a row for each job.
 fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<ComparedTable> = jobs.iter().map(Variants::figures).collect();
     let mut figures: Vec<(String, String, &Figure)> = Vec::new();
@@ -113,7 +112,7 @@ fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     parts
 }
 
-/// Whether any variant differs from the first of its group in any job, as far as that is judged.
+/// Whether in any job a variant differs from the first of its group. Unjudged figures do not count.
 fn differs(table: &ComparedTable) -> bool {
     let first = |at: usize| {
         let group = &table.variants[at].group;

@@ -1,5 +1,5 @@
-//! A comparison for a mail to a kernel list: before and after, how far the runs spread, which
-//! kernels ran, the machine and the command.
+//! A comparison as plain text for a mail to a kernel list: before and after, the spread of the
+//! runs, the kernels, the machine and the command.
 
 mod by_seed;
 mod counters;
@@ -18,29 +18,29 @@ use crate::input;
 use crate::setup;
 use crate::spread;
 
-/// The lines of a setup that say what was run. The others say where.
+/// Labels of the setup lines that describe the job. The others describe the machine.
 const JOB: [&str; 5] = ["File", "Files", "Mapping", "Accesses", "Threads"];
 
-/// The line of a setup in whose place each variant has its own.
+/// Label of the setup line that a letter omits, since each variant names its own kernel.
 const KERNEL: &str = "Kernel";
 
-/// Most lines of a job file that are shown.
+/// Maximum number of lines of a job file that are quoted.
 const MOST_LINES: usize = 40;
 
-/// A job file that the command names.
+/// A job file named by the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFile {
     /// Its path in the command.
     pub path: String,
-    /// What is in it, or why that cannot be shown.
+    /// Its text, or the reason why it cannot be quoted.
     pub text: Result<String, String>,
 }
 
 impl JobFile {
-    /// That at `path`.
+    /// Reads the job file at `path`.
     pub fn at(path: &str) -> JobFile {
         let text = match std::fs::metadata(path) {
-            // Anything else has been read already, and would be waited for.
+            // A pipe has been consumed already; reading it again would block.
             Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
             _ => return JobFile { path: path.to_string(), text: Err("it is no file".to_string()) },
         };
@@ -49,9 +49,9 @@ impl JobFile {
 }
 
 impl Comparison {
-    /// The letter, each variant against the first one of its engine: on one job with a table of its
-    /// figures, on several with a table for each figure. `command` repeats it, with `job_files`, as
-    /// far as it names them.
+    /// The letter. Each variant is compared with the first one of its engine: one job has a single
+    /// table of figures, several jobs have a table for each figure. `command` repeats the
+    /// comparison; `job_files` are the files that it names.
     pub fn letter(&self, command: String, job_files: &[JobFile]) -> Letter {
         let jobs: Vec<Variants> = self.jobs().map(|cells| Variants::of(self, cells)).collect();
         let records: Vec<&Record> = jobs.iter().flat_map(|of| &of.records).collect();
@@ -69,7 +69,7 @@ impl Comparison {
         Letter { parts, command }
     }
 
-    /// What is said of a job that is alone.
+    /// The sections about a single job.
     fn on_one(&self, of: &Variants) -> Vec<Part> {
         let (job, settings) = facts(of);
         let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
@@ -84,10 +84,10 @@ impl Comparison {
     }
 }
 
-/// A label and what it says.
+/// A label and its text.
 type Fact = (String, String);
 
-/// What was run, and where, without the kernel.
+/// Facts about the job, and facts about the machine other than its kernel.
 fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
     let setup = match setup::of_records(&of.records) {
         Part::Facts(facts) => facts,
@@ -97,7 +97,7 @@ fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
     setup.partition(|(label, _)| JOB.contains(&label.as_str()))
 }
 
-/// Of how many runs the figures are.
+/// The number of runs behind each figure, as text.
 fn runs(first: &Record) -> String {
     let seeds = spread::seeds(first);
     let below = "medians, with the least and the most where they differ";
@@ -108,7 +108,7 @@ fn runs(first: &Record) -> String {
     }
 }
 
-/// A job file, where a letter can hold it.
+/// Quotes a job file, or states why it is omitted.
 fn shown(file: &JobFile) -> Vec<Part> {
     let JobFile { path, text } = file;
     let said = |reason: &str| {
@@ -124,7 +124,7 @@ fn shown(file: &JobFile) -> Vec<Part> {
     }
 }
 
-/// `text` without what copying it from a terminal leaves: blanks before and after all lines.
+/// Removes common indentation and trailing blanks, which copying from a terminal adds.
 fn without_indent(text: &str) -> String {
     let lines = || text.lines().map(str::trim_end);
     let blanks = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();

@@ -1,4 +1,4 @@
-//! Letters of random comparisons keep their form.
+//! Layout of letters, checked on random comparisons.
 
 use filemap_job::random::Rng;
 use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
@@ -71,7 +71,7 @@ fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> RanVa
 
 #[test]
 fn any_comparison_keeps_to_its_width_in_ascii() {
-    // Always the same ones.
+    // A fixed seed, so that failures reproduce.
     let mut draws = Rng(20_261_123);
     let mut lists = 0;
     for _ in 0..300 {
@@ -95,7 +95,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
             assert!(line.len() <= TEXT_COLUMNS, "{} columns: {line}\n{letter}", line.len());
             assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}\n{letter}");
             assert!(!line.ends_with(' '), "{line:?}\n{letter}");
-            // What git takes for the end of a message.
+            // `git am` cuts a message at these lines.
             assert!(!line.starts_with("--- ") && line != "---" && line != "--", "{letter}");
         }
         lists += usize::from(!letter.contains("\nfigure "));
@@ -181,12 +181,12 @@ fn each_engine_is_compared_with_itself() {
     let both = text(&cells);
     assert!(both.contains("On the model:") && both.contains("On the kernel:"), "{both}");
     assert!(both.contains("+100.0 %") && both.contains("-50.0 %"), "{both}");
-    // With one cell of each, they are compared with each other.
+    // With one cell per engine, the engines are compared with each other.
     let beside = text(&[cells[0].clone(), cells[2].clone()]);
     assert!(beside.contains("model") && beside.contains("x 10"), "{beside}");
 }
 
-/// A job file that was copied from a terminal has an indent, and blanks on lines that were empty.
+/// Job files copied from a terminal are indented and have blanks on empty lines.
 #[test]
 fn a_job_file_that_was_copied_is_shown() {
     let text = "\n  seed = 3\n  \n  [[phase]]\n    workload = 'random'  \n  \n".to_string();
@@ -232,7 +232,7 @@ fn several_jobs_are_the_rows_of_one_table() {
     assert!(said.contains("2 jobs: changes against baseline"), "{letter}");
     assert_eq!((said.matches("of all").count(), said.matches("Runs:").count()), (1, 1), "{letter}");
     assert!(said.contains("in one: of jobs/one.toml"), "{letter}");
-    // Nothing of a kernel where none ran.
+    // No kernel section when only the model ran.
     assert!(!said.contains("Kernels:") && !said.contains("counts them"), "{letter}");
 }
 

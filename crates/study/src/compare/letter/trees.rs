@@ -1,4 +1,4 @@
-//! Which kernels ran: how each was built, of which image, and in which options they differ.
+//! The kernels that ran: build, image hash, and differing configuration options.
 
 use filemap_job::{EngineKind, Record};
 use filemap_report::Part;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::machine::text;
 use crate::compare::trees::{DIFFERS, HASH, OPTIONS};
 
-/// Digits of a hash, and of a commit.
+/// Digits to which hashes and commits are abbreviated.
 const DIGITS: usize = 12;
 
-/// The kernels of `records`, each once; nothing where only the model ran.
+/// The distinct kernels of `records`; empty if only the model ran.
 pub(super) fn parts(records: &[&Record]) -> Vec<Part> {
     let mut kernels: Vec<&Record> = Vec::new();
     for record in records.iter().filter(|record| record.engine == EngineKind::Kernel.name()) {
@@ -29,7 +29,7 @@ fn name(record: &Record) -> &str {
     text(record, "image").unwrap_or("the running kernel")
 }
 
-/// How a kernel was built.
+/// Release, commit, compiler and image hash of a kernel.
 fn built(record: &Record) -> String {
     let release = text(record, "kernel");
     let begin = |digits: &str| digits.chars().take(DIGITS).collect::<String>();
@@ -43,7 +43,7 @@ fn built(record: &Record) -> String {
     format!("{}: {}", name(record), said.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
-/// The commit that a release names, as `setlocalversion` writes it: `6.12.0-rc1-00042-g0123abcd`.
+/// The commit in a release string, as `setlocalversion` appends it: `6.12.0-rc1-00042-g0123abcd`.
 fn commit(release: &str) -> Option<&str> {
     let is_commit = |part: &&str| {
         part.len() >= 7 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -51,7 +51,7 @@ fn commit(release: &str) -> Option<&str> {
     release.split('-').filter_map(|part| part.strip_prefix('g')).find(is_commit)
 }
 
-/// In which options `other` differs from `first`.
+/// The configuration options in which `other` differs from `first`.
 fn configured(first: &Record, other: &Record) -> String {
     let both = format!(".config of {} and {}", name(first), name(other));
     let Some(options) = other.environment.get(DIFFERS).and_then(Value::as_u64) else {
