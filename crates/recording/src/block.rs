@@ -1,4 +1,4 @@
-//! Blocks: so many events, compressed.
+//! Blocks: batches of events, compressed column by column.
 
 use miniz_oxide::deflate::core::{
     CompressionStrategy, CompressorOxide, TDEFLFlush, TDEFLStatus, compress,
@@ -13,35 +13,35 @@ use crate::events;
 use crate::wait;
 use crate::wire::{ByteReader, encode_number};
 
-/// Most touches of a block.
+/// Maximum touches per block.
 pub const MAX_TOUCHES: usize = 1 << 16;
 
-/// Most other events of a block.
+/// Maximum other events per block.
 pub const MAX_OTHERS: usize = 1 << 16;
 
-/// A block is written when its other events take as many bytes.
+/// A block is also full when its other events take this many bytes uncompressed.
 pub const MAX_OTHER_BYTES: usize = 1 << 20;
 
-/// Longest part of a block before it is compressed, in bytes.
+/// Maximum uncompressed size of a part of a block, in bytes. Limits what a reader allocates.
 const MAX_PART_BYTES: usize = 4 << 20;
 
-/// So many touches are tried to find out how the pages of a block become shortest.
+/// Touches that are encoded on trial to choose the page coding of a block.
 const SAMPLED_TOUCHES: usize = 4096;
 
-/// The fastest that looks for what repeats: columns leave little to find.
+/// Compression level: the fastest with match search. Columns have few long matches.
 const LEVEL: i32 = 1;
 
-/// A window of 2^15 bytes, without a header or a checksum around what is compressed.
+/// Window bits: raw deflate (negative) with a 32 KiB window, no zlib header or checksum.
 const RAW: i32 = -15;
 
-/// Events that are to be written.
+/// A block under construction.
 #[derive(Debug, Default)]
 pub struct Block {
     touches: Vec<EncodedTouch>,
-    /// The other events, and how many they are.
+    /// The other events, encoded, and their number.
     others: Vec<u8>,
     other_count: usize,
-    /// Touches before the last of the others.
+    /// Number of touches before the last other event: positions are stored as differences.
     before_last: usize,
 }
 
@@ -56,7 +56,7 @@ impl Block {
             || self.others.len() >= MAX_OTHER_BYTES
     }
 
-    /// Adds an event whose wait is `wait`.
+    /// Adds an event; `wait` is its encoded wait.
     pub fn push(&mut self, event: &Event, wait: u8) {
         if let EventKind::Touch { mapping, page, is_write } = event.kind {
             self.touches.push(EncodedTouch { thread: event.thread, mapping, page, is_write, wait });
@@ -70,7 +70,7 @@ impl Block {
         self.before_last = self.touches.len();
     }
 
-    /// The contents of its frame.
+    /// The contents of the frame.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         encode_number(&mut bytes, self.touches.len() as u64);
@@ -92,7 +92,7 @@ impl Block {
         (self.other_count, self.before_last) = (0, 0);
     }
 
-    /// How its pages become shortest, going by some of them.
+    /// The page coding with the shortest result on a sample from the middle of the block.
     fn best_coding(&self) -> PageCoding {
         let start = self.touches.len().saturating_sub(SAMPLED_TOUCHES) / 2;
         let some = &self.touches[start..(start + SAMPLED_TOUCHES).min(self.touches.len())];
@@ -106,15 +106,14 @@ impl Block {
     }
 }
 
-/// A block that was read: its touches, and the other events, each with how many touches stand
-/// before it.
+/// A decoded block: its touches, and the other events, each with the number of touches before it.
 #[derive(Debug, Default)]
 pub struct BlockEvents {
     pub touches: Vec<EncodedTouch>,
     pub others: Vec<(usize, Event)>,
 }
 
-/// Reads the contents of a frame that [`Block::put`] has made.
+/// Decodes the contents of a frame that [`Block::encode`] produced.
 pub fn decode(bytes: &[u8]) -> Result<BlockEvents, Problem> {
     let mut bytes = ByteReader::new(bytes);
     let touch_count = bytes.count("touches in a block", MAX_TOUCHES)?;
@@ -156,8 +155,8 @@ fn decode_others(
     }
 }
 
-/// Adds a part: its length, its length as it stands here, and the part, compressed where that is
-/// shorter.
+/// Appends a part: its uncompressed length, its stored length, and its bytes, compressed if that is
+/// shorter. Equal lengths mean uncompressed.
 fn encode_part(bytes: &mut Vec<u8>, part: &[u8]) {
     let ways = [CompressionStrategy::Default, CompressionStrategy::HuffmanOnly];
     let packed = ways.into_iter().filter_map(|way| compress_part(part, way));
@@ -168,8 +167,8 @@ fn encode_part(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend(stands);
 }
 
-/// `part`, compressed, where that is shorter. Bytes of few kinds that do not repeat become shortest
-/// where nothing is looked for that does.
+/// `part` compressed with a strategy; `None` if that is not shorter. Huffman coding alone wins on
+/// columns with few distinct values and no repeating sequences.
 fn compress_part(part: &[u8], way: CompressionStrategy) -> Option<Vec<u8>> {
     let flags = create_comp_flags_from_zip_params(LEVEL, RAW, way as i32);
     let mut packed = vec![0; part.len()];

@@ -1,10 +1,10 @@
-//! Touches as columns.
+//! The column encoding of touches.
 
 use crate::error::Problem;
 use crate::wait;
 use crate::wire::{ByteReader, encode_number};
 
-/// A touch, with its wait as a byte.
+/// A touch with its wait encoded as a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedTouch {
     pub thread: u32,
@@ -14,18 +14,19 @@ pub struct EncodedTouch {
     pub wait: u8,
 }
 
-/// Most bytes of a page.
+/// Maximum bytes per page number.
 const MAX_WIDTH: usize = 8;
 
-/// How the pages of a block are written.
+/// The encoding of the page column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageCoding {
-    /// As numbers from the least page of the block on: all first bytes, then all second ones.
+    /// Byte planes of page minus lowest page of the block: all lowest bytes, then all second bytes,
+    /// and so on.
     #[default]
     Planes,
-    /// The same, as differences to the page before of the same mapping.
+    /// Byte planes of the zigzag-encoded difference to the previous page of the same mapping.
     Differences,
-    /// As numbers from the least page of the block on, one after the other.
+    /// Page minus lowest page of the block, as little-endian words one after the other.
     Words,
 }
 
@@ -42,7 +43,7 @@ impl PageCoding {
     }
 }
 
-/// The columns of some touches.
+/// The columns of a sequence of touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TouchColumns {
     pub threads: Vec<u8>,
@@ -52,16 +53,16 @@ pub struct TouchColumns {
     pub writes: Vec<u8>,
 }
 
-/// The pages of some touches: what is added to each of so many bytes, and these bytes.
+/// The page column: header and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageColumn {
-    /// What stands before the parts.
+    /// The header, which precedes the parts.
     pub head: PageColumnHeader,
-    /// A part for each byte of a page, or one with all.
+    /// One part per byte plane; a single part for [`PageCoding::Words`].
     pub parts: Vec<Vec<u8>>,
 }
 
-/// How pages are written.
+/// Coding, bytes per value, and the page number that is added to each value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageColumnHeader {
     coding: PageCoding,
@@ -87,13 +88,13 @@ impl PageColumnHeader {
         Ok(PageColumnHeader { coding, width, base: bytes.number()? })
     }
 
-    /// How many parts stand after it.
+    /// Number of parts that follow the header.
     pub fn parts(&self) -> usize {
         if self.coding == PageCoding::Words { 1 } else { self.width }
     }
 }
 
-/// The columns of `touches`.
+/// Encodes `touches`.
 pub fn encode(touches: &[EncodedTouch], coding: PageCoding) -> TouchColumns {
     TouchColumns {
         threads: encode_runs(touches.iter().map(|touch| u64::from(touch.thread))),
@@ -104,7 +105,7 @@ pub fn encode(touches: &[EncodedTouch], coding: PageCoding) -> TouchColumns {
     }
 }
 
-/// The touches of `columns`, which are `count`.
+/// Decodes `count` touches. An error if a column has another length or an invalid value.
 pub fn decode(columns: &TouchColumns, count: usize) -> Result<Vec<EncodedTouch>, Problem> {
     let TouchColumns { threads, mappings, pages, waits, writes } = columns;
     let mut touches =
@@ -134,7 +135,7 @@ pub fn decode(columns: &TouchColumns, count: usize) -> Result<Vec<EncodedTouch>,
     Ok(touches)
 }
 
-/// Each value with how often it comes in a row.
+/// Run-length encoding: pairs of value and run length.
 fn encode_runs(values: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut run: Option<(u64, u64)> = None;
@@ -158,8 +159,7 @@ fn encode_run(bytes: &mut Vec<u8>, run: Option<(u64, u64)>) {
     }
 }
 
-/// Gives each of `touches` its value of the column `bytes`. `set` has none where the value cannot
-/// be.
+/// Decodes a run-length encoded column into `touches`. `set` returns `None` for an invalid value.
 fn decode_runs(
     bytes: &[u8],
     touches: &mut [EncodedTouch],
@@ -181,7 +181,7 @@ fn decode_runs(
     if left.is_empty() { Ok(()) } else { Err(other_count()) }
 }
 
-/// The pages of `touches`.
+/// Encodes the page column of `touches`.
 pub fn encode_pages(touches: &[EncodedTouch], coding: PageCoding) -> PageColumn {
     let base = match coding {
         PageCoding::Differences => 0,
@@ -247,11 +247,12 @@ fn decode_pages(pages: &PageColumn, touches: &mut [EncodedTouch]) -> Result<(), 
     Ok(())
 }
 
-/// The last page of each mapping, 0 at first.
+/// The last page of each mapping, initially 0.
 #[derive(Default)]
 struct LastPages {
     pages: std::collections::HashMap<u32, u64>,
-    /// The mapping that was asked for last, and its page.
+    /// The most recent mapping and its page, not yet in `pages`: consecutive touches are mostly in
+    /// the same mapping.
     cached: Option<(u32, u64)>,
 }
 

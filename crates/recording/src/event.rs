@@ -1,109 +1,109 @@
-//! What a program did.
+//! The events of a recording.
 
 use std::path::PathBuf;
 
-/// Something that a thread did.
+/// An action of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The thread, as an index: the first [`EventKind::Thread`] of a recording is 0. Of
-    /// [`EventKind::Process`] and [`EventKind::Thread`] it means nothing.
+    /// Index of the thread: the first [`EventKind::Thread`] of a recording is 0. Meaningless for
+    /// [`EventKind::Process`] and [`EventKind::Thread`].
     pub thread: u32,
-    /// Time since what this thread did before, without what that itself took, in nanoseconds. A
-    /// recording keeps it within 25 %, and the sum over many.
+    /// Time since the end of the previous event of this thread, in nanoseconds. Stored with an
+    /// error of at most 25 %; errors do not accumulate in the sum over many events.
     pub wait_ns: u64,
-    /// What it did.
+    /// What happened.
     pub kind: EventKind,
 }
 
-/// Consecutive pages of a mapping, counted from its first.
+/// Consecutive pages of a mapping, numbered from its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// The first of them.
+    /// First page.
     pub first: u64,
-    /// How many.
+    /// Their number.
     pub pages: u64,
 }
 
-/// What a thread can do. Processes, threads, files, open file descriptions and mappings are named
-/// by index, each kind by itself: the first of a kind that a recording has is 0. An event that
-/// names one comes after the one that introduces it.
+/// Kinds of events. Processes, threads, files, open file descriptions and mappings are referred to
+/// by index, numbered from 0 separately for each kind in the order of the events that introduce
+/// them. A reference always follows its introduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A process is seen first.
+    /// Introduces a process.
     Process {
         /// Its number.
         pid: u32,
-        /// The process that made it, which a `fork` gives; `exec` begins a new one.
+        /// The process that created it by `fork`, or that called `exec`, which starts a new process
+        /// in the recording.
         parent: Option<u32>,
-        /// Its program.
+        /// Path of its program.
         program: PathBuf,
     },
-    /// A thread is seen first.
+    /// Introduces a thread.
     Thread {
         /// Its process.
         process: u32,
         /// Its number.
         tid: u32,
     },
-    /// A program or library is seen in a process, to tell the callers of its mappings by. Only
-    /// recordings of earlier versions have it.
+    /// A program or library mapped by a process, used to resolve the callers of mappings. Only in
+    /// recordings of earlier versions.
     Module {
         /// The process.
         process: u32,
         /// Its path.
         path: PathBuf,
-        /// Where it was loaded: what is added to the addresses in its headers.
+        /// Load bias: what is added to the addresses in its ELF headers.
         address: u64,
-        /// How much of the address space it takes from there, in bytes.
+        /// Size of its address range from there, in bytes.
         length_bytes: u64,
-        /// What its linker called the build (`NT_GNU_BUILD_ID`); empty where it has none, or the
-        /// file was gone.
+        /// Its build ID (`NT_GNU_BUILD_ID`); empty if it has none or the file was gone.
         build_id: Vec<u8>,
-        /// When the file was changed last, in nanoseconds since 1970; 0 where that is not known.
+        /// Modification time of the file, in nanoseconds since the epoch; 0 if unknown.
         modified_ns: u64,
     },
-    /// A file is seen first.
+    /// Introduces a file.
     File {
         /// Its path.
         path: PathBuf,
-        /// Its size in bytes then.
+        /// Its size at that time, in bytes.
         size_bytes: u64,
-        /// The device that it lies on.
+        /// Its device (`st_dev`).
         device: u64,
-        /// Its number there; 0 where it is not known.
+        /// Its inode number; 0 if unknown.
         inode: u64,
     },
-    /// An open file description is seen first.
+    /// Introduces an open file description.
     Open {
         /// The file.
         file: u32,
     },
-    /// A mapping is made.
+    /// Introduces a mapping: `mmap(2)`, or inheritance by `fork`.
     Map {
-        /// The open file description that it is made from.
+        /// The mapped open file description.
         open: u32,
         /// Its address.
         address: u64,
         /// Its length in bytes: not 0.
         length_bytes: u64,
-        /// Where in the file it begins, in bytes.
+        /// File offset, in bytes.
         offset_bytes: u64,
         /// `PROT_` bits.
         protection: u32,
         /// `MAP_` bits.
         flags: u32,
-        /// Who called, from the inside to the outside: at most [`MAX_CALLERS`] addresses, each
-        /// inside of the instruction that called. Only recordings of earlier versions have any.
+        /// Call stack, innermost frame first: at most [`MAX_CALLERS`] addresses, each inside the
+        /// calling instruction. Only in recordings of earlier versions.
         callers: Vec<u64>,
     },
-    /// A mapping, or a part of it, is taken away.
+    /// `munmap(2)`, or another mapping on top: removes a mapping or a part of it.
     Unmap {
         /// The mapping.
         mapping: u32,
-        /// The part; `None` is all of it.
+        /// The part; `None` for the whole mapping.
         part: Option<Pages>,
     },
-    /// The protection of a part of a mapping changes.
+    /// `mprotect(2)`.
     Protect {
         /// The mapping.
         mapping: u32,
@@ -112,7 +112,7 @@ pub enum EventKind {
         /// `PROT_` bits.
         protection: u32,
     },
-    /// A mapping moves, or has another length.
+    /// `mremap(2)`: a mapping moves or changes its length.
     Move {
         /// The mapping.
         mapping: u32,
@@ -127,70 +127,71 @@ pub enum EventKind {
         mapping: u32,
         /// The part.
         pages: Pages,
-        /// The number of the advice.
+        /// The constant of the advice.
         advice: u32,
     },
     /// `posix_fadvise(2)`.
     Fadvise {
         /// The open file description.
         open: u32,
-        /// Where the part begins, in bytes.
+        /// Offset of the range, in bytes.
         offset_bytes: u64,
-        /// How long it is, in bytes; 0 is up to the end of the file.
+        /// Length of the range, in bytes; 0 extends to the end of the file.
         length_bytes: u64,
-        /// The number of the advice.
+        /// The constant of the advice.
         advice: u32,
     },
     /// `readahead(2)`.
     Readahead {
         /// The open file description.
         open: u32,
-        /// Where the part begins, in bytes.
+        /// Offset of the range, in bytes.
         offset_bytes: u64,
         /// How long it is, in bytes.
         length_bytes: u64,
     },
-    /// `read(2)` and its kin: what was read.
+    /// `read(2)`, `pread(2)` and the like.
     Read {
         /// The open file description.
         open: u32,
-        /// Where it begins, in bytes.
+        /// Offset, in bytes.
         offset_bytes: u64,
         /// How long it is, in bytes.
         length_bytes: u64,
     },
-    /// A file has another size.
+    /// The size of a file has changed.
     Truncate {
         /// The file.
         file: u32,
         /// Its new size in bytes.
         size_bytes: u64,
     },
-    /// A page is touched: for the first time, or after another page, as the recording's mode says.
+    /// An access to a page through a mapping. Which accesses are recorded depends on
+    /// [`crate::RecordingMode`].
     Touch {
         /// The mapping.
         mapping: u32,
-        /// The page of the mapping, from 0.
+        /// The page, numbered from 0 within the mapping.
         page: u64,
-        /// Whether it is written to.
+        /// Whether the access is a write.
         is_write: bool,
     },
-    /// An open file description is closed for good.
+    /// The last reference to an open file description is closed.
     Close {
         /// The open file description.
         open: u32,
     },
-    /// A process ends.
+    /// A process exits.
     Exit {
         /// The process.
         process: u32,
     },
-    /// Events were lost here.
+    /// Events were lost at this point.
     Lost {
-        /// How many.
+        /// Their number.
         events: u64,
     },
 }
 
-/// Most callers of a mapping that are kept.
+/// Maximum stored callers of a mapping.
 pub const MAX_CALLERS: usize = 64;

@@ -1,4 +1,4 @@
-//! Events that are no touches, as bytes.
+//! The encoding of events other than touches.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,7 @@ const CLOSE: u8 = 16;
 const EXIT: u8 = 17;
 const LOST: u8 = 18;
 
-/// Adds `what`, which is no touch: its kind, and its numbers and texts in order.
+/// Appends an event other than a touch: the byte of its kind, then its numbers and texts in order.
 pub fn encode(bytes: &mut Vec<u8>, what: &EventKind) {
     let mut kind = |kind: u8, numbers: &[u64]| {
         bytes.push(kind);
@@ -98,7 +98,7 @@ pub fn encode(bytes: &mut Vec<u8>, what: &EventKind) {
     }
 }
 
-/// Reads what [`put`] has written.
+/// Decodes an event that [`encode`] appended.
 pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
     Ok(match bytes.byte()? {
         PROCESS => {

@@ -1,19 +1,20 @@
-//! Frames: what a recording is made of, each with its length and checksums.
+//! Frames, the units of the file: each with its kind, length and checksums.
 
 use std::io::{self, Read, Write};
 
 use crate::error::Problem;
 
-/// How a recording begins.
+/// The first bytes of a recording.
 pub const MAGIC: [u8; 8] = *b"\x89FMREC\r\n";
 
-/// Longest contents of a frame, in bytes.
+/// Maximum size of the contents of a frame, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Bytes before the contents: kind, length, checksum of the contents, checksum of these.
+/// Size of the frame header: kind (1 byte), length (4), CRC-32 of the contents (4), CRC-32 of the
+/// preceding 9 bytes (4); little-endian.
 const HEAD_BYTES: usize = 13;
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     Header,
@@ -33,7 +34,7 @@ impl FrameKind {
     }
 }
 
-/// Writes a frame; returns its length in bytes.
+/// Writes a frame. Returns its length in bytes, including the frame header.
 pub fn write(output: &mut impl Write, kind: FrameKind, contents: &[u8]) -> io::Result<u64> {
     let mut head = [0; HEAD_BYTES];
     head[0] = kind.byte();
@@ -46,7 +47,7 @@ pub fn write(output: &mut impl Write, kind: FrameKind, contents: &[u8]) -> io::R
     Ok((HEAD_BYTES + contents.len()) as u64)
 }
 
-/// A frame that was read, and its length in bytes.
+/// A frame that was read; `bytes` is its length including the frame header.
 #[derive(Debug)]
 pub struct Frame {
     pub kind: FrameKind,
@@ -54,7 +55,7 @@ pub struct Frame {
     pub bytes: u64,
 }
 
-/// Reads the next frame; `None` where the file ends before or inside of it.
+/// Reads the next frame; `None` if the file ends before or inside it.
 pub fn read(input: &mut impl Read) -> Result<Option<Frame>, Problem> {
     let Some(head) = take(input, HEAD_BYTES)? else { return Ok(None) };
     let number =
@@ -75,7 +76,8 @@ pub fn read(input: &mut impl Read) -> Result<Option<Frame>, Problem> {
     Ok(Some(Frame { kind, contents, bytes: (HEAD_BYTES + length) as u64 }))
 }
 
-/// The next `count` bytes; `None` where there are fewer. Takes no more memory than there are.
+/// Reads `count` bytes; `None` if the file has fewer. Allocates no more than the file has, whatever
+/// `count` claims.
 pub fn take(input: &mut impl Read, count: usize) -> Result<Option<Vec<u8>>, Problem> {
     let mut bytes = Vec::new();
     let read = input.take(count as u64).read_to_end(&mut bytes);
@@ -83,7 +85,7 @@ pub fn take(input: &mut impl Read, count: usize) -> Result<Option<Vec<u8>>, Prob
     Ok((bytes.len() == count).then_some(bytes))
 }
 
-/// What the system says, without its number.
+/// The message of an I/O error, without the error number.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()

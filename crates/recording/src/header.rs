@@ -1,4 +1,4 @@
-//! What a recording says of itself.
+//! The header of a recording.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,24 +9,24 @@ use crate::wire::{ByteReader, encode_number, encode_text};
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// Sizes that a base page can have, in bytes.
+/// Valid base page sizes in bytes; powers of two.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 4096..=65536;
 
-/// Which touches a recording has.
+/// Which touches a recording contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingMode {
-    /// The first of each page of a mapping, by each process.
+    /// The first touch of each page of a mapping, per process.
     FirstTouches,
-    /// Each change of page.
+    /// Every touch of another page than the thread's last one.
     Changes,
-    /// The faults that another tool has written down.
+    /// The faults in a trace of another tool.
     Import,
-    /// The faults, also those that the page cache serves.
+    /// All faults, including minor ones.
     Faults,
 }
 
 impl RecordingMode {
-    /// Every one.
+    /// All modes.
     pub const ALL: [RecordingMode; 4] = [
         RecordingMode::FirstTouches,
         RecordingMode::Changes,
@@ -34,7 +34,7 @@ impl RecordingMode {
         RecordingMode::Faults,
     ];
 
-    /// The name in the file, and for users.
+    /// The name in the file and in messages.
     pub fn name(self) -> &'static str {
         match self {
             RecordingMode::FirstTouches => "first-touches",
@@ -45,34 +45,33 @@ impl RecordingMode {
     }
 }
 
-/// What the clock of a recording is called that has no waits.
+/// The clock name of a recording without waits.
 pub const NO_CLOCK: &str = "none";
 
-/// What a recording says of itself.
+/// The header of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The program and its arguments; nothing where they are not known.
+    /// The program and its arguments; empty if unknown.
     pub command: Vec<OsString>,
-    /// Which touches it has.
+    /// Which touches it contains.
     pub mode: RecordingMode,
-    /// Where touches were looked for at an interval only, that interval in nanoseconds; otherwise
-    /// 0.
+    /// The sampling interval in nanoseconds, if touches were sampled; otherwise 0.
     pub resolution_ns: u64,
-    /// With [`Mode::Changes`] before how many others a page that a process touches again may not be
-    /// told again. Otherwise 0.
+    /// With [`RecordingMode::Changes`]: a touch may be missing if its page is among the last this
+    /// many pages that the process touched. Otherwise 0.
     pub open_pages: u64,
     /// Base page size in bytes.
     pub page_size: u64,
-    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`, or [`NO_CLOCK`].
+    /// The clock that waits are measured with, such as `CLOCK_MONOTONIC`, or [`NO_CLOCK`].
     pub clock: String,
-    /// The release of the kernel, such as `6.18.3-amd64`.
+    /// The kernel release (`uname -r`), such as `6.18.3-amd64`.
     pub kernel: String,
-    /// The machine as `uname -m` names it.
+    /// The machine (`uname -m`).
     pub machine: String,
 }
 
 impl Header {
-    /// A header with pages of 4 KiB that says nothing of where it was made.
+    /// A header with 4 KiB pages and no information about the host.
     pub fn new(mode: RecordingMode) -> Header {
         Header {
             command: Vec::new(),
@@ -96,8 +95,7 @@ const KERNEL: u64 = 6;
 const MACHINE: u64 = 7;
 const OPEN_PAGES: u64 = 8;
 
-/// The bytes of `header`: fields, each a number, and a text. Readers skip the fields that they do
-/// not know.
+/// Encodes `header` as fields, each a number and a text. Readers skip unknown fields.
 pub fn encode(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut field = |number: u64, text: &[u8]| {
@@ -122,7 +120,7 @@ pub fn encode(header: &Header) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`put`] has written.
+/// Decodes a header that [`encode`] produced.
 pub fn decode(bytes: &[u8]) -> Result<Header, Problem> {
     let mut header = Header::new(RecordingMode::FirstTouches);
     let mut mode = None;

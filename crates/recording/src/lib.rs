@@ -1,11 +1,10 @@
-//! What a program did with its files, in order: a recording.
+//! Recordings: the file accesses of a program, in order.
 //!
-//! A [`Writer`] takes [`Event`]s and writes them as a stream of compressed blocks; a [`Reader`]
-//! gives them back, one block in memory at a time. docs/RECORDING.md describes the file.
-//! [`convert`] makes the job of a program of a recording, and [`import`] makes recordings of what
-//! other tools have written.
+//! A [`Writer`] writes [`Event`]s as a stream of compressed blocks; a [`Reader`] iterates over them
+//! with one block in memory at a time. docs/RECORDING.md specifies the format. [`convert`] turns a
+//! recording into a job, and [`import`] turns traces of other tools into recordings.
 //!
-//! Nothing here opens a file: the caller hands in what is read and written.
+//! Nothing here opens the recording itself: callers pass readers and writers.
 #![forbid(unsafe_code)]
 
 pub mod assembly;

@@ -1,4 +1,4 @@
-//! Whether a program may write to its files, as far as its recording says.
+//! Whether a recorded program may have written to its files.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,21 @@ use crate::{Error, Event, EventKind};
 /// `PROT_WRITE`.
 const WRITABLE: u32 = 2;
 
-/// The bits of a mapping's flags that say its kind, of which 2 is `MAP_PRIVATE`.
+/// `MAP_TYPE`, and its value `MAP_PRIVATE`.
 const KIND: u32 = 0xf;
 const PRIVATE: u32 = 2;
 
-/// Where a mapping is: which file, and whether what is written there reaches it.
+/// The open file description of a mapping, and whether writes to the mapping reach the file.
 struct MappedFile {
     open: usize,
     is_shared: bool,
 }
 
-/// What the `events` of a recording have of a program that may write to its files, as a sentence
-/// without its subject; `None` where they have nothing of the kind. Files that are written with
-/// `write(2)` are not in a recording.
+/// The first of the `events` by which the program writes to a file or may do so, as a sentence
+/// without its subject; `None` if there is none. Recordings do not contain `write(2)` calls.
 ///
 /// # Errors
-/// When they cannot be read.
+/// The events cannot be read.
 pub fn may_write(
     events: impl Iterator<Item = Result<Event, Error>>,
 ) -> Result<Option<String>, Error> {

@@ -1,4 +1,4 @@
-//! Reading a recording, block by block.
+//! Reads a recording block by block.
 
 use std::io::Read;
 
@@ -11,29 +11,28 @@ use crate::references::ReferenceCheck;
 use crate::wait;
 use crate::writer::Totals;
 
-/// A recording that has no end: whatever wrote it was ended, or the file was cut off.
+/// A recording without an end frame: its writer was killed, or the file was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncated {
-    /// The byte at which what is whole ends.
+    /// The end of the last complete frame, in bytes.
     pub at: u64,
-    /// How many events are whole.
+    /// Number of events in complete blocks.
     pub events: u64,
 }
 
-/// The events of a recording, in order. It keeps one block of them, and a few bytes for each
-/// mapping.
+/// Iterator over the events of a recording. Keeps one block in memory, and a few bytes per mapping.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     name: String,
-    /// Bytes that were read.
+    /// Bytes read so far.
     at: u64,
-    /// Where the block at hand begins.
+    /// Offset of the current block, in bytes.
     block_at: u64,
     header: Header,
     references: ReferenceCheck,
     events: BlockEvents,
-    /// How many touches and other events of the block were given out.
+    /// Numbers of touches and of other events of the block that were returned.
     position: (usize, usize),
     totals: Totals,
     truncated: Option<Truncated>,
@@ -41,10 +40,10 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the beginning of a recording. `name` is what errors call the file.
+    /// Reads the header of a recording. Error messages call the file `name`.
     ///
     /// # Errors
-    /// When it is no recording that can be read.
+    /// The file is not a recording, has another version, or cannot be read.
     pub fn new(mut input: R, name: &str) -> Result<Reader<R>, Error> {
         let error = |at, problem| Error { name: name.to_string(), at, problem };
         let start_error = |problem| error(0, problem);
@@ -81,27 +80,27 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// What the recording says of itself.
+    /// The header of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What was read so far.
+    /// The totals of the events returned so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Where it ends without an end: known when all events were read.
+    /// Where the recording is truncated; known once all events were read.
     pub fn truncated(&self) -> Option<Truncated> {
         self.truncated
     }
 
-    /// An error about what was read last.
+    /// An error at the current offset.
     pub(crate) fn error(&self, problem: Problem) -> Error {
         Error { name: self.name.clone(), at: self.at, problem }
     }
 
-    /// The next event of the block at hand.
+    /// The next event of the current block.
     fn next_in_block(&mut self) -> Option<Event> {
         let (touches, others) = self.position;
         if let Some((before, event)) = self.events.others.get(others)
@@ -123,7 +122,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Reads the next block; `false` after the last.
+    /// Reads the next block. Returns `false` after the last one.
     fn read_block(&mut self) -> Result<bool, Problem> {
         let Some(frame) = frame::read(&mut self.input)? else {
             self.truncated = Some(Truncated { at: self.at, events: self.totals.events });

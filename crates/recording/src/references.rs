@@ -1,9 +1,9 @@
-//! What an event may name: what came before it.
+//! Checks that events refer only to objects introduced before.
 
 use crate::error::Problem;
 use crate::event::{Event, EventKind, Pages};
 
-/// What has been introduced so far.
+/// The numbers of objects introduced so far.
 #[derive(Debug)]
 pub struct ReferenceCheck {
     page_size: u64,
@@ -11,7 +11,7 @@ pub struct ReferenceCheck {
     threads: u32,
     files: u32,
     opens: u32,
-    /// Pages of each mapping.
+    /// Length of each mapping in pages.
     mappings: Vec<u64>,
 }
 
@@ -27,7 +27,7 @@ impl ReferenceCheck {
         }
     }
 
-    /// Whether `mapping` has `page`, and `thread` is known: most events are touches.
+    /// Checks a touch: a known thread, and a page within a known mapping.
     pub fn check_touch(&self, thread: u32, mapping: u32, page: u64) -> Result<(), Problem> {
         check_index("thread", thread, self.threads)?;
         let pages = self.pages_of(mapping)?;
@@ -39,7 +39,7 @@ impl ReferenceCheck {
         )))
     }
 
-    /// Whether `event` names what is known. Afterwards it is known what it introduces.
+    /// Checks the references of `event`, and adds the object that it introduces.
     pub fn check_event(&mut self, event: &Event) -> Result<(), Problem> {
         if !matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. }) {
             check_index("thread", event.thread, self.threads)?;

@@ -1,32 +1,32 @@
-//! Waits as one byte each.
+//! Encodes each wait as one byte.
 //!
-//! Below 8 ns the byte is the wait. From there on each power of two has four steps: byte 8 + 4 (e -
-//! 3) + q stands for (4 + q) x 2^(e - 2) ns, with e from 3 and q from 0 to 3. A wait is thus
-//! within an eighth of the next step. What a wait is off is added to the next one of its thread, as
-//! far as that is an eighth of it, so that the sum of many comes out.
+//! Waits below 8 ns are exact. Above, each power of two has four logarithmic steps: byte 8 + 4 (e -
+//! 3) + q stands for (4 + q) x 2^(e - 2) ns, with e from 3 and q from 0 to 3, so rounding to the
+//! nearest step is off by at most an eighth. The rounding error is carried over to the next wait of
+//! the thread, by at most an eighth of that wait, so that sums over many waits are accurate.
 
-/// Waits that are kept as they are.
+/// Waits below this are exact.
 const EXACT_BELOW_NS: u64 = 8;
 
-/// Longest wait that is told from longer ones: 2^62 ns.
+/// Maximum wait, 2^62 ns; longer ones are clamped.
 const MAX_WAIT_NS: u64 = 1 << 62;
 
-/// The byte of the longest wait.
+/// The byte of the maximum wait.
 const MAX_BYTE: u8 = 8 + 4 * (62 - 3);
 
-/// The byte that comes nearest to `wait_ns`.
+/// The byte of the step nearest to `wait_ns`.
 fn nearest_byte(wait_ns: u64) -> u8 {
     let wait_ns = wait_ns.min(MAX_WAIT_NS);
     if wait_ns < EXACT_BELOW_NS {
         return wait_ns as u8;
     }
     let power = wait_ns.ilog2();
-    // Four to eight, as the next power of two begins with its first step.
+    // From 4 to 8: rounding up may reach the first step of the next power of two.
     let step = (wait_ns + (1 << (power - 3))) >> (power - 2);
     ((8 + 4 * (power - 3)) as u64 + step - 4) as u8
 }
 
-/// The wait that `byte` stands for, in nanoseconds; `None` where it stands for none.
+/// The wait that `byte` encodes, in nanoseconds; `None` if the byte is invalid.
 pub fn decode(byte: u8) -> Option<u64> {
     let byte = u64::from(byte);
     if byte < EXACT_BELOW_NS {
@@ -39,14 +39,14 @@ pub fn decode(byte: u8) -> Option<u64> {
     Some(step << (power - 2))
 }
 
-/// What the waits of one thread were off.
+/// The accumulated rounding error of one thread's waits, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WaitEncoder {
     ns: i64,
 }
 
 impl WaitEncoder {
-    /// The byte of the next wait.
+    /// Encodes the next wait, corrected by the carried error.
     pub fn encode(&mut self, wait_ns: u64) -> u8 {
         let wait = wait_ns.min(MAX_WAIT_NS) as i64;
         let most = wait / 8;
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(decode(MAX_BYTE), Some(MAX_WAIT_NS));
         assert_eq!(decode(MAX_BYTE + 1), None);
         assert_eq!(nearest_byte(u64::MAX), MAX_BYTE);
-        // 9 lies in the middle of 8 and 10, 15 beyond the middle of 14 and 16.
+        // 9 is halfway between 8 and 10, 15 halfway between 14 and 16: ties round up.
         assert_eq!([8, 9, 10, 15].map(|wait| decode(nearest_byte(wait)).unwrap()), [8, 10, 10, 16]);
     }
 

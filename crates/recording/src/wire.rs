@@ -1,14 +1,15 @@
-//! Numbers and texts as bytes.
+//! The encoding of numbers and texts.
 
 use crate::error::Problem;
 
-/// Longest number, in bytes.
+/// Maximum length of a number, in bytes.
 const MAX_NUMBER_BYTES: usize = 10;
 
-/// Longest text, in bytes.
+/// Maximum length of a text, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1 << 16;
 
-/// Adds `value`: seven bits a byte, the lowest first, with the highest bit set in all but the last.
+/// Appends `value` as LEB128: seven bits per byte, lowest first, the high bit set in all but the
+/// last.
 pub fn encode_number(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -17,14 +18,14 @@ pub fn encode_number(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Adds `text` after its length; what is beyond the longest text is cut off.
+/// Appends the length of `text` and `text`, truncated to the maximum length.
 pub fn encode_text(bytes: &mut Vec<u8>, text: &[u8]) {
     let text = &text[..text.len().min(MAX_TEXT_BYTES)];
     encode_number(bytes, text.len() as u64);
     bytes.extend(text);
 }
 
-/// Bytes that are read from the front.
+/// Reads from the front of a byte slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a> {
     left: &'a [u8],
@@ -61,7 +62,7 @@ impl<'a> ByteReader<'a> {
         for place in 0..MAX_NUMBER_BYTES {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has the 64th bit alone.
+            // The tenth byte holds only the 64th bit.
             if place == MAX_NUMBER_BYTES - 1 && bits > 1 {
                 break;
             }
@@ -73,14 +74,14 @@ impl<'a> ByteReader<'a> {
         Err(Problem::malformed("a number is longer than 64 bits"))
     }
 
-    /// A number that fits 32 bits. `what` names it.
+    /// A number that fits 32 bits; errors call it `what`.
     pub fn number_u32(&mut self, what: &str) -> Result<u32, Problem> {
         let number = self.number()?;
         let beyond = |_| Problem::malformed(format!("{what} is {number}"));
         u32::try_from(number).map_err(beyond)
     }
 
-    /// A number of at most `most` things that are `what`.
+    /// A count of at most `most`; errors call the counted things `what`.
     pub fn count(&mut self, what: &str, most: usize) -> Result<usize, Problem> {
         let number = self.number()?;
         match usize::try_from(number) {

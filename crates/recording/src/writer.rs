@@ -1,4 +1,4 @@
-//! Writing a recording, block by block.
+//! Writes a recording block by block.
 
 use std::io::Write;
 
@@ -11,14 +11,14 @@ use crate::references::ReferenceCheck;
 use crate::wait::WaitEncoder;
 use crate::wire::encode_number;
 
-/// What a recording has, told at its end.
+/// The totals of a recording, stored in its end frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Events, touches among them.
+    /// Events, including touches.
     pub events: u64,
     /// Touches.
     pub touches: u64,
-    /// Events that were lost.
+    /// Events lost while recording.
     pub lost: u64,
 }
 
@@ -32,7 +32,7 @@ impl Totals {
         }
     }
 
-    /// The contents of its frame.
+    /// The contents of the end frame.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         [self.events, self.touches, self.lost]
@@ -42,28 +42,28 @@ impl Totals {
     }
 }
 
-/// Writes a recording as a stream: it keeps one block of events, and a few bytes for each thread
-/// and mapping.
+/// Writes a recording as a stream. Keeps one block in memory, and a few bytes per thread and
+/// mapping.
 ///
-/// Without [`Writer::finish`] the recording ends with the last whole block, and readers say that it
-/// is cut off.
+/// Without [`Writer::finish`] the recording ends after the last complete block, and readers report
+/// it as truncated.
 #[derive(Debug)]
 pub struct Writer<W> {
     output: W,
     name: String,
     at: u64,
     references: ReferenceCheck,
-    /// What the waits of each thread were off.
+    /// By thread: the encoder of its waits.
     wait_encoders: Vec<WaitEncoder>,
     block: Block,
     totals: Totals,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording. `name` is what errors call the file.
+    /// Writes the header of a recording. Error messages call the file `name`.
     ///
     /// # Errors
-    /// When `output` cannot be written to.
+    /// `output` cannot be written.
     pub fn new(output: W, name: &str, header: &Header) -> Result<Writer<W>, Error> {
         let mut writer = Writer {
             output,
@@ -82,11 +82,11 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds `event`, in the order in which events happened.
+    /// Adds `event`. Events are added in the order in which they happened.
     ///
     /// # Errors
-    /// When it names what was not introduced before, or a block cannot be written. The recording
-    /// is without the event then.
+    /// The event refers to an object that was not introduced before; the recording then lacks the
+    /// event. Or a block cannot be written.
     pub fn write(&mut self, event: &Event) -> Result<(), Error> {
         let taken = self.references.check_event(event);
         taken.map_err(|problem| self.error(problem))?;
@@ -104,11 +104,11 @@ impl<W: Write> Writer<W> {
         if self.block.is_full() { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the events so far, so that a reader has them whatever comes. Each call makes a block
-    /// of its own, and short blocks take more room.
+    /// Writes the buffered events as a block, so that they survive a crash of the writer. Short
+    /// blocks compress worse.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// The block cannot be written.
     pub fn flush(&mut self) -> Result<(), Error> {
         if !self.block.is_empty() {
             let contents = self.block.encode();
@@ -118,10 +118,10 @@ impl<W: Write> Writer<W> {
         self.output.flush().map_err(|error| self.write_error(&error))
     }
 
-    /// Writes what is left and the end.
+    /// Writes the buffered events and the end frame. Returns the output and the totals.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// They cannot be written.
     pub fn finish(mut self) -> Result<(W, Totals), Error> {
         self.flush()?;
         self.frame(FrameKind::End, &self.totals.encode())?;
@@ -129,7 +129,7 @@ impl<W: Write> Writer<W> {
         Ok((self.output, self.totals))
     }
 
-    /// What it has taken so far.
+    /// The totals of the events added so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }

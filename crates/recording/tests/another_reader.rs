@@ -1,4 +1,4 @@
-//! A reader in Python, written from docs/RECORDING.md, finds the same events.
+//! An independent reader in Python, written from docs/RECORDING.md, decodes the same events.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::support::{begin, drafts, events, written};
 
-/// The words that the reader in Python has for an event.
+/// An event as the Python reader prints it.
 fn words(event: &Event) -> String {
     let hex_of = |bytes: &[u8]| {
         bytes.iter().fold(String::new(), |mut text, byte| {
@@ -99,14 +99,14 @@ fn python_finds_the_same_events() {
         println!("skipped: there is no python3 here");
         return;
     }
-    // The seed is fixed, so that a failure comes again.
+    // A fixed seed makes failures reproducible.
     let mut runner = TestRunner::deterministic();
     for number in 0..5 {
         let drafts = drafts(400).new_tree(&mut runner).unwrap().current();
         let events = events(&drafts);
         check(python, &format!("another_reader_{number}"), &written(&events, 100));
     }
-    // Each coding of pages has its kind of accesses.
+    // One access pattern per page coding.
     let patterns: [fn(u64) -> u64; 3] = [
         |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 35,
         |number| number,

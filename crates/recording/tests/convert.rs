@@ -1,4 +1,4 @@
-//! The job of a recording, beside one that is written by hand.
+//! Jobs converted from recordings, compared with jobs written by hand.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn nowhere(_: &Path) -> Option<ExistingFile> {
     None
 }
 
-/// Events of one thread each, with their waits.
+/// Events of one thread, with their waits in nanoseconds.
 fn done(thread: u32, all: impl IntoIterator<Item = (u64, EventKind)>) -> Vec<Event> {
     all.into_iter().map(|(wait_ns, what)| Event { thread, wait_ns, kind: what }).collect()
 }
@@ -48,7 +48,7 @@ fn converted(events: &[Event]) -> (Job, Vec<String>) {
     (program.validate(None).unwrap(), said)
 }
 
-/// What the model decides, and how long it takes.
+/// Decision hash and elapsed time of a run of the model.
 fn decided(program: &Job) -> (u64, Option<u64>) {
     let mut digest = Digest::default();
     let run = trace(program, &Profile::DEFAULT, &mut digest).unwrap();
@@ -76,7 +76,7 @@ fn one_thread_decides_as_a_job_by_hand() {
             (1024, touch(0, 7)),
             (1024, touch(0, 900)),
             (1024, touch(0, 8)),
-            // From here on the think time is that after the phase before.
+            // From here on, waits are the think time after the previous phase.
             (1024, EventKind::Read { open: 0, offset_bytes: 8192, length_bytes: 4096 }),
             (0, EventKind::Read { open: 0, offset_bytes: 12288, length_bytes: 4096 }),
             (0, EventKind::Read { open: 0, offset_bytes: 1 << 20, length_bytes: 100 }),
@@ -241,7 +241,7 @@ fn files_that_are_there_are_named_by_their_path() {
         }
     };
     let same = converted_by(&all, &there(1024 * 4096));
-    // The file that is accessed most comes first.
+    // The most accessed file comes first.
     assert_eq!(same.program.file[0].path.as_deref(), Some("/data/random.bin"));
     assert_eq!(same.program.file[1].size.as_ref().map(|size| size.0.as_str()), Some("8k"));
     let said = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
@@ -267,12 +267,12 @@ fn a_recording_without_accesses_is_no_job() {
 }
 
 proptest! {
-    /// The job file of a recording is the job of it: what is printed comes back.
+    /// A converted job survives printing and parsing.
     #[test]
     fn the_job_file_is_the_same_job(drafts in drafts(200)) {
         let mut all = begin(1000);
         all.extend(events(&drafts).into_iter().map(|mut event| {
-            // After the process, the thread, the file, the open and the mapping of the beginning.
+            // Index 0 of each kind is taken by the objects of `begin`.
             shift(&mut event.kind);
             let introduces = matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. });
             event.thread += u32::from(!introduces);
@@ -280,7 +280,7 @@ proptest! {
         }));
         all.extend(done(0, [(0, touch(0, 7))]));
         let job = converted_by(&all, &nowhere).program;
-        // Sizes of any number of bits may be beyond what a job takes: that is told.
+        // Random sizes may exceed the limits of a job, which validation reports.
         let Ok(valid) = job.validate(None) else { return Ok(()) };
         let text = toml::to_string(&job).unwrap();
         let back = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
@@ -288,7 +288,7 @@ proptest! {
     }
 }
 
-/// Makes `what` name the next of each kind.
+/// Increments all indexes in `what`.
 fn shift(what: &mut EventKind) {
     match what {
         EventKind::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
@@ -312,8 +312,8 @@ fn shift(what: &mut EventKind) {
     }
 }
 
-/// A second thread advises between the touches of the first one, and begins after those before its
-/// first event.
+/// A second thread advises between touches of the first, and starts after the touches that precede
+/// its first event.
 #[test]
 fn advice_of_another_thread_comes_in_its_order() {
     let mut all = begin(4096);
@@ -339,11 +339,11 @@ fn advice_of_another_thread_comes_in_its_order() {
         .iter()
         .map(|thread| thread.steps.iter().map(|step| found.shown(step)).collect())
         .collect();
-    // Two touches, one, and two after the advice; the advice, and a touch.
+    // First thread: two touches, one, and two after the advice. Second thread: advice, a touch.
     assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "{steps:?}");
     assert_eq!(after(0), [(2, vec![(1, 0)])]);
     assert_eq!(after(1), [(0, vec![(0, 0), (0, 1)])]);
-    // As one thread would do it, but for what two threads have each for themselves.
+    // Equal to the same accesses by a single thread, except for per-thread state.
     let mut alone = begin(4096);
     alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| of(0, what)));
     alone.push(of(0, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }));
@@ -353,7 +353,7 @@ fn advice_of_another_thread_comes_in_its_order() {
         run.counters.data_pages_read
     };
     assert_eq!(read(&found), read(&converted(&alone).0));
-    // Each reads a window where nothing is advised, and one page after the advice.
+    // Each thread reads a window before the advice, and single pages after it.
     let begun_together = Job {
         threads: found
             .threads

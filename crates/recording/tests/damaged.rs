@@ -1,11 +1,12 @@
-//! Recordings that are cut off, damaged, or made up.
+//! Truncated, corrupted and forged recordings.
 
 use filemap_recording::{Event, MAGIC, Reader};
 use proptest::prelude::*;
 
 use crate::support::{begin, drafts, events, written};
 
-/// What a reader says of `bytes`: the events before an error, the error, where it was cut off.
+/// The result of reading `bytes`: the events before an error, the error, and whether the recording
+/// is truncated.
 fn read(bytes: &[u8]) -> (Vec<Event>, Option<String>, bool) {
     let mut events = Vec::new();
     let mut reader = match Reader::new(bytes, "some/file") {
@@ -35,7 +36,7 @@ fn check_line(error: &str) {
 }
 
 proptest! {
-    /// Each cut gives the whole blocks before it, and is told.
+    /// A truncated recording yields its complete blocks and is reported as truncated.
     #[test]
     fn what_is_cut_off_is_read_up_to_its_last_block(drafts in drafts(60), cut in any::<u64>()) {
         let events = events(&drafts);
@@ -43,7 +44,7 @@ proptest! {
         let cut = (cut % bytes.len() as u64) as usize;
         let (read, error, is_truncated) = read(&bytes[..cut]);
         match error {
-            // Inside of the header.
+            // Cut inside the header.
             Some(error) => {
                 check_line(&error);
                 prop_assert!(read.is_empty());
@@ -56,7 +57,7 @@ proptest! {
         }
     }
 
-    /// A byte that was changed is found: no event comes out that was not written.
+    /// A corrupted byte is detected: a reader returns no event that was not written.
     #[test]
     fn a_changed_byte_is_found(drafts in drafts(60), at in any::<u64>(), flip in 1u8..=255) {
         let events = events(&drafts);
@@ -68,7 +69,7 @@ proptest! {
         prop_assert!(read.iter().zip(&events).all(|(read, event)| read.kind == event.kind));
     }
 
-    /// Contents that say anything, with checksums that match.
+    /// Random contents with valid checksums.
     #[test]
     fn made_up_contents_are_refused_or_read(
         contents in proptest::collection::vec(any::<u8>(), 0..200),
@@ -84,7 +85,7 @@ proptest! {
         }
     }
 
-    /// A block of which some bytes were changed, with checksums that match.
+    /// A block with some bytes changed and valid checksums.
     #[test]
     fn changed_contents_are_refused_or_read(
         drafts in drafts(60),
@@ -106,7 +107,7 @@ proptest! {
     }
 }
 
-/// A frame as the format has it, made here once more.
+/// An independent implementation of the frame format.
 fn frame(kind: u8, contents: &[u8]) -> Vec<u8> {
     let mut head = vec![kind];
     head.extend((contents.len() as u32).to_le_bytes());
@@ -115,7 +116,7 @@ fn frame(kind: u8, contents: &[u8]) -> Vec<u8> {
     [&head[..], contents].concat()
 }
 
-/// CRC-32 bit by bit.
+/// Bitwise CRC-32.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0u32;
     for byte in bytes {
@@ -145,7 +146,8 @@ fn foreign_files_are_told() {
     }
 }
 
-/// What stands after a recording is no part of it: a second one would be forgotten otherwise.
+/// Bytes after the end frame are an error: a concatenated second recording would be ignored
+/// silently otherwise.
 #[test]
 fn what_is_behind_the_end_is_told() {
     let whole = written(&begin(16), 10);
@@ -161,7 +163,7 @@ fn what_is_behind_the_end_is_told() {
     }
 }
 
-/// Lengths that promise more than there is take no memory: a few bytes cannot name a gigabyte.
+/// A length field larger than the file allocates nothing: a few bytes cannot claim a gigabyte.
 #[test]
 fn promised_lengths_take_no_memory() {
     let whole = written(&[], 1);
@@ -173,7 +175,7 @@ fn promised_lengths_take_no_memory() {
     let bytes = [&whole[..header_ends], &head].concat();
     let error = read(&bytes).1.expect("it is refused");
     assert!(error.contains("a part has 4294967295 bytes"), "{error}");
-    // Parts of blocks: 65,536 touches in a column of a gigabyte.
+    // In a block: 65,536 touches with a column of a gigabyte.
     let contents = [&[0x80, 0x80, 0x04, 0][..], &[0x80, 0x80, 0x80, 0x80, 0x04, 0]].concat();
     let bytes = [&whole[..header_ends], &frame(b'B', &contents)].concat();
     let error = read(&bytes).1.expect("it is refused");

@@ -1,9 +1,9 @@
-//! Traces of real runs: of a program of two threads and a fork (`many.c` below), made with perf
-//! 6.1 on Linux 6.18, and of one that touches pages at random.
+//! Traces of real runs, made with perf 6.1 on Linux 6.18: of a program with two threads and a fork,
+//! and of one that touches random pages.
 //!
-//! The program maps 64 MiB with MADV_RANDOM. Two threads touch every 997th page, from page 0 and
-//! page 1 on. A child that is forked does so from page 5 on. At last the parent maps 1 MiB from the
-//! second on, and touches page 3 of that.
+//! The first program maps 64 MiB with MADV_RANDOM. Two threads touch every 997th page, starting at
+//! pages 0 and 1; a forked child does the same starting at page 5. Finally the parent maps 1 MiB at
+//! file offset 1 MiB and touches page 3 of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn events(bytes: &[u8]) -> Vec<Event> {
 fn a_trace_of_threads_and_a_fork() {
     let (imported, bytes) = imported(TraceFormat::PerfScript, THREADS).unwrap();
     let faults = THREADS.lines().filter(|line| line.contains("major-faults:")).count() as u64;
-    // All faults of this program that missed the cache are on its file.
+    // All major faults of this program are on its file.
     assert_eq!((imported.faults, imported.other_faults, imported.unknown_lines), (faults, 0, 0));
     assert_eq!(imported.lines, THREADS.lines().count() as u64);
 
@@ -89,7 +89,7 @@ fn addresses_with_symbols_are_read_too() {
     let (imported, bytes) = imported(TraceFormat::PerfScript, WITH_SYMBOLS).unwrap();
     assert_eq!((imported.unknown_lines, imported.other_faults), (0, 0));
     assert!(imported.faults > 10);
-    // The program draws its pages with xorshift64.
+    // The program selects pages with xorshift64.
     let mut state = 88172645463325252u64;
     let drawn = std::iter::repeat_with(move || {
         state ^= state << 13;
@@ -138,7 +138,7 @@ fn lines_of_a_file_are_faults() {
     let text = "# a comment\n7 7 100 r 3 40960 some file.db\n7 7 110 r 3 40960 some file.db\n\
                 7 8 120 w 9 40960 some file.db\nnot a line\n9 9 130 r 0 1 other\n";
     let (imported, bytes) = imported(TraceFormat::Lines, text).unwrap();
-    // The second line is the first fault, tried again.
+    // The second line is a retry of the first fault.
     assert_eq!((imported.faults, imported.unknown_lines, imported.lines), (3, 1, 6));
     let touches = events(&bytes).into_iter().filter_map(|event| match event.kind {
         EventKind::Touch { mapping, page, is_write } => {
@@ -151,7 +151,7 @@ fn lines_of_a_file_are_faults() {
 }
 
 proptest::proptest! {
-    /// Lines that were cut and joined at any place.
+    /// Lines cut and joined at random positions.
     #[test]
     fn no_text_is_too_odd(cuts in proptest::collection::vec(0usize..THREADS.len(), 0..20)) {
         let mut text = String::new();
@@ -166,7 +166,7 @@ proptest::proptest! {
     }
 }
 
-/// A thread that goes through a file faults where each window of 16 pages begins.
+/// A sequential scan faults at the first page of each fault-around window of 16 pages.
 #[test]
 fn what_fault_around_hides_of_a_scan_is_assumed() {
     let trace = |event: &str, pages: &[u64]| {
@@ -184,11 +184,11 @@ fn what_fault_around_hides_of_a_scan_is_assumed() {
         });
         (imported.assumed, touches.collect::<Vec<_>>())
     };
-    // A window, a folio of 64 pages, and one of 512.
+    // Fault-around windows, then a folio of 64 pages and one of 512.
     let scan = [0, 16, 32, 96, 608];
     assert_eq!(trace("page-faults", &scan), (604, (0..=608).collect()));
     assert_eq!(trace("major-faults", &scan), (0, scan.to_vec()));
-    // Further than one fault maps, back, and not where a window begins.
+    // Further than one fault maps, backwards, and not at the start of a window.
     let random = [0, 528, 160, 175, 7];
     assert_eq!(trace("page-faults", &random), (0, random.to_vec()));
 }

@@ -1,4 +1,4 @@
-//! Recordings: their format, damaged ones, and the jobs that they become.
+//! Tests of the recording format, of error handling, and of the conversion to jobs.
 
 mod another_reader;
 mod convert;

@@ -1,11 +1,11 @@
-//! What is written comes back.
+//! Written events are read back unchanged.
 
 use filemap_recording::{Event, EventKind, Header, Reader, RecordingMode, Totals, Writer};
 use proptest::prelude::*;
 
 use crate::support::{begin, drafts, events, written};
 
-/// The events of a recording that is whole.
+/// The events of a complete recording.
 fn read(bytes: &[u8]) -> Vec<Event> {
     let mut reader = Reader::new(bytes, "r").unwrap();
     let events: Vec<Event> = reader.by_ref().map(Result::unwrap).collect();
@@ -69,7 +69,7 @@ fn the_header_and_the_totals_come_back() {
     }
     let touch = EventKind::Touch { mapping: 0, page: 63, is_write: false };
     writer.write(&Event { thread: 0, wait_ns: 0, kind: touch }).unwrap();
-    // 1024 pages of 4 KiB are 64 of 64 KiB.
+    // 1024 pages of 4 KiB are 64 pages of 64 KiB.
     let beyond = EventKind::Touch { mapping: 0, page: 64, is_write: false };
     let error = writer.write(&Event { thread: 0, wait_ns: 0, kind: beyond }).unwrap_err();
     assert!(error.to_string().contains("page 64 of mapping 0 is touched, which has 64"), "{error}");

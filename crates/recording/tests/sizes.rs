@@ -1,4 +1,4 @@
-//! How many bytes a touch takes, and how long.
+//! Encoded size of a touch, and encoding time.
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use filemap_recording::{Event, EventKind, Header, Reader, RecordingMode, Writer}
 
 use crate::support::begin;
 
-/// Pages of a file of 2 TiB.
+/// Pages of a 2 TiB file.
 const PAGES: u64 = 1 << 29;
 
 const TOUCHES: u64 = 1_000_000;
 
-/// Random numbers from 0 up to 1, from a seed that is printed.
+/// Pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -26,18 +26,18 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About as a normal distribution with a deviation of 1.
+    /// Approximately standard normal.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// A wait of about 1 us, which varies by some 30 %.
+    /// A wait of 1 us on average, with a standard deviation of about 30 %.
     fn wait_ns(&mut self) -> u64 {
         (1000.0 * (0.3 * self.normal()).exp()) as u64
     }
 }
 
-/// Bytes a touch of TOUCHES touches of pages that `page` draws.
+/// Bytes per touch over `TOUCHES` touches of the pages that `page` returns.
 fn bytes_a_touch(name: &str, mut page: impl FnMut(&mut Random, u64) -> u64) -> f64 {
     let mut random = Random(88172645463325252);
     let header = Header::new(RecordingMode::Changes);
@@ -69,14 +69,14 @@ fn bytes_a_touch(name: &str, mut page: impl FnMut(&mut Random, u64) -> u64) -> f
     each
 }
 
-/// 100 million touches take less than 400 MB, whatever the pages are.
+/// 100 million touches take less than 400 MB for every access pattern.
 #[test]
 fn a_touch_takes_less_than_four_bytes() {
     let random = bytes_a_touch("random", |random, _| random.next() % PAGES);
     assert!(random < 4.0, "{random}");
     let sequential = bytes_a_touch("sequential", |_, number| number);
     assert!(sequential < 0.6, "{sequential}");
-    // The k-th most frequent page has a frequency of about 1 / k; pages lie scattered.
+    // Zipf: the k-th most frequent page has frequency 1 / k; pages are scattered over the file.
     let zipf = bytes_a_touch("zipf", |random, _| {
         let rank = (PAGES as f64).powf(random.unit()) as u64;
         rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % PAGES

@@ -1,5 +1,5 @@
-//! From what processes did to the events of a recording: addresses become mappings and pages,
-//! numbers of open files become open files, and clocks become waits.
+//! Turns observations of processes into the events of a recording: addresses become mappings and
+//! pages, the observer's numbers of open files become indexes, and CPU times become waits.
 
 mod space;
 mod told;
@@ -16,28 +16,29 @@ use touch_filter::{FirstTouches, TouchFilter};
 
 pub use told::{Action, Observation, ObservedFile, ProcessImage};
 
-/// What is known of the processes that are recorded.
+/// The state of the recorded processes.
 pub struct Assembly {
     page_bytes: u64,
     processes: HashMap<ProcessImage, AssembledProcess>,
-    /// The address spaces that forked processes have got, until they are seen.
+    /// By PID of the parent and number of its fork: the address space that the child inherits,
+    /// until the child starts.
     forked: HashMap<(u32, u64), Rc<MappedSpace>>,
     opens: HashMap<u64, OpenFile>,
     files: HashMap<(u64, u64), u32>,
-    /// The size of each file, as it was told last.
+    /// The last observed size of each file, in bytes.
     sizes: Vec<u64>,
     counts: NextIndexes,
     touches: TouchFilter,
     events: Vec<Event>,
-    /// Events that name what was not told before, as what had told it was lost.
+    /// Observations that refer to a process or open file whose own observation was lost.
     pub unknown: u64,
-    /// The paths of all files.
+    /// The paths of all files, by index.
     pub paths: Vec<OsString>,
-    /// Processes that have ended.
+    /// Processes that have exited.
     exited: HashSet<ProcessImage>,
 }
 
-/// How many of each kind there are so far: the index of the next.
+/// The next free index of each kind.
 #[derive(Default)]
 struct NextIndexes {
     processes: u32,
@@ -47,7 +48,7 @@ struct NextIndexes {
     mappings: u32,
 }
 
-/// An open file description.
+/// An open file description of the recording.
 #[derive(Clone, Copy)]
 struct OpenFile {
     index: u32,
@@ -71,7 +72,7 @@ fn take_index(count: &mut u32) -> u32 {
 }
 
 impl Assembly {
-    /// An assembly of first touches, or of each change of page.
+    /// Assembles every change of page if `has_changes`, otherwise first touches only.
     pub fn new(page_bytes: u64, has_changes: bool) -> Assembly {
         Assembly {
             page_bytes,
@@ -93,7 +94,7 @@ impl Assembly {
         }
     }
 
-    /// Takes what was told next, and returns the events that it is.
+    /// Adds the next observation. Returns the resulting events.
     pub fn add(&mut self, told: &Observation) -> Vec<Event> {
         if let Action::Start { parent, fork, program } = &told.action {
             self.on_start(told, *parent, *fork, program.clone());
@@ -119,13 +120,15 @@ impl Assembly {
         let space = Rc::new(MappedSpace::default());
         self.processes
             .insert(told.process, AssembledProcess { index, space, threads: HashMap::new() });
-        // A child has mappings of its own, of the open files of its parent.
+        // A child's mappings are mappings of their own in the recording; they refer to the open
+        // files of the parent.
         for mapped in inherited.all() {
             self.add_mapping(told, mapped.address, mapped.length, mapped);
         }
     }
 
-    /// The thread of an entry, which is told of where it is new, and its wait.
+    /// The index of the observed thread, introduced by an event if it is new, and its user time
+    /// since its last event.
     fn thread_index(&mut self, told: &Observation) -> (u32, u64) {
         let process = self.processes.get_mut(&told.process).expect("it was looked for");
         let user_ns = told.user_ns;
@@ -265,14 +268,14 @@ impl Assembly {
         self.push_event(told, EventKind::Open { file });
     }
 
-    /// A file that is known has so many bytes now.
+    /// Records the size of a known file, if it has changed.
     fn on_resize(&mut self, told: &Observation, file: u32, size_bytes: u64) {
         if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
             self.push_event(told, EventKind::Truncate { file, size_bytes });
         }
     }
 
-    /// A mapping of the open file of `of`, and of the same kind, is made.
+    /// Adds a mapping with the open file, offset, protection and flags of `of`.
     fn add_mapping(&mut self, told: &Observation, address: u64, length: u64, of: &MappedPart) {
         let index = take_index(&mut self.counts.mappings);
         let mapped = MappedPart { address, length, index, first_page: 0, ..*of };
@@ -322,7 +325,7 @@ impl Assembly {
     }
 
     fn move_range(&mut self, told: &Observation, from: (u64, u64), to: (u64, u64)) {
-        // Most memory that moves is no file's.
+        // mremap(2) is mostly used on anonymous memory, which is not tracked.
         let Some(mapped) = self.space(told).part_at(from.0).copied() else {
             self.remove_range(told, to.0, to.1);
             return;
@@ -336,7 +339,7 @@ impl Assembly {
             self.push_event(told, what);
             self.space(told).add(MappedPart { address: to.0, length: to.1, ..mapped });
         } else {
-            // A part that moves is a mapping of its own from here on.
+            // A part that moves becomes a mapping of its own.
             let skipped = from.0 - mapped.address;
             let offset_bytes = mapped.offset_bytes + skipped;
             self.remove_range(told, from.0, from.1);
@@ -390,8 +393,8 @@ mod tests {
         }
     }
 
-    /// A process maps 16 pages of a file at page 100, and forks; then its mapping is cut and moved,
-    /// and its child has what was there before.
+    /// A process maps 16 pages of a file at page 100 and forks. Then its mapping is cut and moved,
+    /// while the child keeps the mapping as it was at the fork.
     #[test]
     fn addresses_become_pages_of_mappings() {
         let (parent, child) = ((7, 0), (8, 0));
@@ -399,19 +402,19 @@ mod tests {
         let all = &mut assembly;
         assert_eq!(of(all, parent, begin(1, 0)).len(), 1);
         assert_eq!(of(all, parent, open(55)).len(), 3);
-        // A second open file of the same file.
+        // A second open file description of the same file.
         assert_eq!(of(all, parent, open(56)), [EventKind::Open { file: 0 }]);
         let mapped = of(all, parent, map(56, 100, 16, 4));
         assert!(matches!(&mapped[..], [EventKind::Map { open: 1, protection: 1, flags: 2, .. }]));
         assert_eq!(touch(all, parent, 101), Some((0, 1)));
-        // It is no first touch any more.
+        // No longer a first touch.
         assert_eq!(touch(all, parent, 101), None);
         assert_eq!(touch(all, parent, 116), None);
         assert_eq!(of(all, parent, Action::Fork { fork: 1 }), []);
         let part = Some(Pages { first: 4, pages: 2 });
         assert_eq!(of(all, parent, unmap(104, 2)), [EventKind::Unmap { mapping: 0, part }]);
         assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
-        // What is after the hole moves, and is a mapping of its own.
+        // The part after the hole moves and becomes a mapping of its own.
         let (from, to) = ((106 * PAGE, 10 * PAGE), (300 * PAGE, 10 * PAGE));
         let moved = of(all, parent, Action::Move { from, to });
         let [EventKind::Unmap { .. }, EventKind::Map { offset_bytes, .. }] = moved[..] else {
@@ -419,7 +422,7 @@ mod tests {
         };
         assert_eq!(offset_bytes, 10 * PAGE);
         assert_eq!(touch(all, parent, 309), Some((1, 9)));
-        // The child begins late, with all 16 pages.
+        // The child starts late, with all 16 pages.
         assert_eq!(of(all, child, begin(7, 1)).len(), 3);
         assert_eq!(touch(all, child, 105), Some((2, 5)));
         assert_eq!(of(all, child, unmap(0, 1000)), [EventKind::Unmap { mapping: 2, part: None }]);

@@ -1,19 +1,19 @@
-//! The mappings of a process that are recorded, by their addresses.
+//! The recorded mappings of a process by address.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::event::Pages;
 
-/// A mapping, or what is left of one.
+/// A mapping, or a remaining part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MappedPart {
     pub address: u64,
     pub length: u64,
-    /// Which mapping of the recording it is.
+    /// Index of the mapping in the recording.
     pub index: u32,
     /// The page of that mapping at `address`.
     pub first_page: u64,
-    /// Where `address` is in the file, in bytes.
+    /// File offset of `address`, in bytes.
     pub offset_bytes: u64,
     pub open: u32,
     pub protection: u32,
@@ -25,7 +25,7 @@ impl MappedPart {
         self.address.saturating_add(self.length)
     }
 
-    /// The part of it from `start` to `end`.
+    /// The part within `start..end`; `None` if there is none.
     fn cut(&self, start: u64, end: u64, page_bytes: u64) -> Option<MappedPart> {
         let (start, end) = (start.max(self.address), end.min(self.end()));
         let skipped = start.saturating_sub(self.address);
@@ -39,37 +39,37 @@ impl MappedPart {
     }
 }
 
-/// Mappings, no two of which overlap.
+/// Parts of mappings, without overlaps.
 #[derive(Clone, Debug, Default)]
 pub struct MappedSpace {
     by_address: BTreeMap<u64, MappedPart>,
-    /// In how many parts each mapping is there that is not there in one.
+    /// Number of remaining parts of each mapping; a mapping without an entry has one.
     parts: HashMap<u32, usize>,
 }
 
 impl MappedSpace {
-    /// All of them.
+    /// All parts, by address.
     pub fn all(&self) -> impl Iterator<Item = &MappedPart> {
         self.by_address.values()
     }
 
-    /// Adds one, where none is.
+    /// Adds a part. No other part overlaps it.
     pub fn add(&mut self, mapped: MappedPart) {
         self.by_address.insert(mapped.address, mapped);
     }
 
-    /// In how many parts a mapping is there, of which something was.
+    /// The number of remaining parts of a mapping, which has at least one.
     fn parts_of(&self, index: u32) -> usize {
         self.parts.get(&index).copied().unwrap_or(1)
     }
 
-    /// The one at `address`.
+    /// The part that contains `address`.
     pub fn part_at(&self, address: u64) -> Option<&MappedPart> {
         let (_, mapped) = self.by_address.range(..=address).next_back()?;
         (address < mapped.end()).then_some(mapped)
     }
 
-    /// The mapping and the page of it at `address`.
+    /// The index of the mapping at `address`, and the page within the mapping.
     pub fn page_at(&self, address: u64, page_bytes: u64) -> Option<(u32, u64)> {
         let mapped = self.part_at(address)?;
         Some((mapped.index, mapped.first_page + (address - mapped.address) / page_bytes))
@@ -83,7 +83,7 @@ impl MappedSpace {
         found
     }
 
-    /// The pages of mappings from `address` on, also those of which only a part is meant.
+    /// The pages of each mapping in a range, rounded outwards to whole pages.
     pub fn parts(&self, address: u64, length: u64, page_bytes: u64) -> Vec<(u32, Pages)> {
         let start = address / page_bytes * page_bytes;
         let end = address.saturating_add(length);
@@ -97,7 +97,7 @@ impl MappedSpace {
         .collect()
     }
 
-    /// Takes out what is from `address` on. Tells `gone` of each mapping of which nothing is left.
+    /// Removes a range. Calls `gone` with the index of each mapping without a remaining part.
     pub fn remove(
         &mut self,
         address: u64,
@@ -135,12 +135,12 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// The mappings that an array has something of.
+    /// The mappings with at least one page in the array.
     fn there(array: &[Option<(u32, u64)>]) -> impl Iterator<Item = u32> {
         array.iter().flatten().map(|(index, _)| *index)
     }
 
-    /// Against an array of what is at each page.
+    /// The reference model is an array with the mapping and its page at each address.
     #[test]
     fn random_ranges_are_as_in_an_array() {
         let mut seed = 88_172_645_463_325_252_u64;

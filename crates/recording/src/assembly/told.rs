@@ -1,19 +1,19 @@
-//! What processes do, as it goes into a recording.
+//! Observations: the input of an assembly.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// A process, and how many programs it was before by exec.
+/// PID, and the number of execve(2) calls that the process had made.
 pub type ProcessImage = (u32, u32);
 
-/// Something that a thread of a process did.
+/// An action of a thread.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Observation {
     pub process: ProcessImage,
     pub thread: u32,
-    /// The user time of the thread until then, in nanoseconds.
+    /// The user CPU time of the thread at that point, in nanoseconds.
     pub user_ns: u64,
     pub action: Action,
 }
@@ -21,22 +21,23 @@ pub struct Observation {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Action {
-    /// The process begins, made by this fork of `parent` where that is recorded.
+    /// The process starts, created by fork number `fork` of `parent`; 0 if that fork was not
+    /// observed.
     Start {
         parent: u32,
         fork: u64,
         program: PathBuf,
     },
-    /// It forks for the time with this number.
+    /// The process forks, for the `fork`th time.
     Fork {
         fork: u64,
     },
-    /// It has a file open. It is called by this number from here on.
+    /// The process has a file open, which later actions refer to by `number`.
     Open {
         number: u64,
         file: ObservedFile,
     },
-    /// The file has the size that is told with it now.
+    /// The size of the file has changed to that in `file`.
     Resize {
         file: ObservedFile,
     },
@@ -89,7 +90,7 @@ pub enum Action {
     Exit,
 }
 
-/// A file that is recorded.
+/// A recorded file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct ObservedFile {
@@ -100,7 +101,7 @@ pub struct ObservedFile {
 }
 
 impl ObservedFile {
-    /// The bytes of the file now, if it is still the one at its path.
+    /// The current size in bytes; `None` if another file, or none, is at the path now.
     pub fn current_size_bytes(&self) -> Option<u64> {
         let found = fs::metadata(&self.path).ok()?;
         ((found.dev(), found.ino()) == (self.device, self.inode)).then_some(found.len())

@@ -1,12 +1,12 @@
-//! Which touches are recorded.
+//! Selects the touches that are recorded.
 
 use std::collections::HashMap;
 
-/// Which touches go into the recording.
+/// Selects the touches that are recorded.
 pub enum TouchFilter {
-    /// The first of each page: one that is mapped anew is told again.
+    /// The first read and the first write of each page of a mapping.
     Firsts(FirstTouches),
-    /// All but those that each thread repeats: its last mapping, page, and whether it wrote.
+    /// All but immediate repetitions. By thread: its last mapping and page, and whether it wrote.
     Changes(HashMap<u32, (u32, u64, bool)>),
 }
 
@@ -20,21 +20,21 @@ impl TouchFilter {
     }
 }
 
-/// Bits of a page: it was touched, and written to.
+/// Bits per page: touched, and written to.
 const BITS: u64 = 2;
 const TOUCHED: u64 = 1;
 const WRITTEN: u64 = 2;
 
-/// The pages of each mapping that were touched.
+/// A bitmap of the touched pages of each mapping.
 #[derive(Debug, Default)]
 pub struct FirstTouches(HashMap<u32, Vec<u64>>);
 
 impl FirstTouches {
-    /// Notes a touch. Returns whether it is the first of the page, or the first that writes to it.
+    /// Records a touch. Returns whether it is the first of the page, or the first write to it.
     pub fn is_first(&mut self, mapping: u32, page: u64, is_write: bool) -> bool {
         let words = self.0.entry(mapping).or_default();
         let each = u64::from(u64::BITS) / BITS;
-        // A page beyond the end of all address spaces is none.
+        // Such a page lies beyond every address space.
         let Ok(at) = usize::try_from(page / each) else { return false };
         if words.len() <= at {
             words.resize(at + 1, 0);

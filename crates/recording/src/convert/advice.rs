@@ -1,6 +1,6 @@
-//! Advice by its numbers, as Linux has them on x86-64 and arm64.
+//! Linux constants of advice, protection and mapping flags, the same on x86-64 and arm64.
 
-/// The name that job files have for what `madvise(2)` calls `number`.
+/// The name in job files of `MADV_` constant `number`; `None` if job files have none.
 pub fn madvise(number: u32) -> Option<&'static str> {
     Some(match number {
         0 => "normal",
@@ -17,13 +17,13 @@ pub fn madvise(number: u32) -> Option<&'static str> {
     })
 }
 
-/// The name of the advice that faults pages in.
+/// The name of `MADV_POPULATE_READ`.
 pub const POPULATE: &str = "populate-read";
 
-/// The name of the advice that reads a part of a file ahead.
+/// The name of `POSIX_FADV_WILLNEED`.
 pub const WILLNEED: &str = "willneed";
 
-/// The name that job files have for what `posix_fadvise(2)` calls `number`.
+/// The name in job files of `POSIX_FADV_` constant `number`; `None` if job files have none.
 pub fn fadvise(number: u32) -> Option<&'static str> {
     Some(match number {
         0 => "normal",
@@ -36,7 +36,7 @@ pub fn fadvise(number: u32) -> Option<&'static str> {
     })
 }
 
-/// Whether `fadvise` of this name is about a range of the file.
+/// Whether this fadvise(2) advice applies to a range; the others apply to the open file.
 pub fn has_range(name: &str) -> bool {
     matches!(name, WILLNEED | "dontneed")
 }
@@ -47,12 +47,12 @@ pub const WRITABLE: u32 = 2;
 /// `PROT_EXEC`.
 pub const EXECUTABLE: u32 = 4;
 
-/// Whether `flags` say `MAP_PRIVATE`.
+/// Whether `flags` include `MAP_PRIVATE`.
 pub fn is_private(flags: u32) -> bool {
     flags & 0xf == 2
 }
 
-/// Whether `flags` say `MAP_POPULATE`, or `MAP_LOCKED`, which populates too.
+/// Whether `flags` include `MAP_POPULATE`, or `MAP_LOCKED`, which populates too.
 pub fn is_populated(flags: u32) -> bool {
     flags & (0x8000 | 0x2000) != 0
 }

@@ -1,12 +1,11 @@
-//! What a job says otherwise than the recording that it was made of.
+//! Differences between a job and the recording that it was converted from.
 
 use std::fmt;
 
 use crate::header::{Header, NO_CLOCK, RecordingMode};
 use crate::reader::Truncated;
 
-/// Something that the job of a recording leaves out or says otherwise, as a sentence without its
-/// full stop.
+/// A difference between a job and its recording, as a sentence without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approximation(String);
 
@@ -16,7 +15,7 @@ impl fmt::Display for Approximation {
     }
 }
 
-/// What is to be said of a recording, each thing once with how often it came.
+/// Counts and names of everything that the conversion approximates.
 #[derive(Debug, Default)]
 pub struct ApproximationCounts {
     pub moves: u64,
@@ -43,7 +42,7 @@ pub struct ApproximationCounts {
     truncated: Option<Truncated>,
 }
 
-/// Names of a list that are told.
+/// Maximum names listed in a sentence.
 const MAX_NAMES: usize = 3;
 
 impl ApproximationCounts {
@@ -62,14 +61,14 @@ impl ApproximationCounts {
         self.truncated = truncated;
     }
 
-    /// All of it, what matters most first.
+    /// All differences, most important first.
     pub fn approximations(&self) -> Vec<Approximation> {
         let texts =
             self.recording_texts().into_iter().chain(self.file_texts()).chain(self.call_texts());
         texts.flatten().map(Approximation).collect()
     }
 
-    /// What the recording does not have.
+    /// Limits of the recording itself.
     fn recording_texts(&self) -> [Option<String>; 8] {
         let cut = |Truncated { at, events }| {
             let events = plural(events, "event");
@@ -110,7 +109,7 @@ impl ApproximationCounts {
         ]
     }
 
-    /// What is said otherwise of its files.
+    /// Differences in files.
     fn file_texts(&self) -> [Option<String>; 5] {
         let recorded = |files: &[String], why: &str| {
             names_text(files).map(|names| format!("the size recorded is taken for {names}{why}"))
@@ -127,7 +126,7 @@ impl ApproximationCounts {
         ]
     }
 
-    /// What is said otherwise of what its processes did.
+    /// Differences in processes and their system calls.
     fn call_texts(&self) -> [Option<String>; 11] {
         [
             count_text(self.truncations, "change of the size", "of a file", "left out"),
@@ -172,7 +171,7 @@ impl ApproximationCounts {
     }
 }
 
-/// What became of `count` things of a kind, of those that `which` tells apart; `None` of none.
+/// "`count` `what`s `which` are `became`"; `None` if `count` is 0.
 fn count_text(count: u64, what: &str, which: &str, became: &str) -> Option<String> {
     let which = if which.is_empty() { String::new() } else { format!(" {which}") };
     let is_are = if count == 1 { "is" } else { "are" };
@@ -187,7 +186,7 @@ fn plural(count: u64, what: &str) -> String {
     }
 }
 
-/// So many files by name; `None` of none.
+/// The number of files with the first few names; `None` without files.
 fn names_text(names: &[String]) -> Option<String> {
     let shown = names.iter().take(MAX_NAMES).map(|name| format!("'{name}'")).collect::<Vec<_>>();
     let rest = match names.len().saturating_sub(MAX_NAMES) {

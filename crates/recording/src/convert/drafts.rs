@@ -1,10 +1,10 @@
-//! The steps of a thread, before it is known which mappings the job has.
+//! Steps of threads in terms of recorded objects, before the tables of the job are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Pages;
 
-/// A thread.
+/// A recorded thread with its steps.
 #[derive(Debug)]
 pub struct DraftThread {
     pub process: u32,
@@ -12,24 +12,24 @@ pub struct DraftThread {
     pub drafts: DraftSteps,
 }
 
-/// What a thread does next.
+/// A step, which becomes a phase of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DraftStep {
-    /// A mapping is made.
+    /// mmap(2).
     Map { mapping: usize },
-    /// A mapping is taken away.
+    /// munmap(2) of a whole mapping.
     Unmap { mapping: usize },
-    /// Pages of a mapping are touched.
+    /// Touches of pages of a mapping, in order; `think_ns` is the sum of all think times.
     Touch { mapping: usize, is_write: bool, pages: Vec<u64>, think_ns: u64 },
-    /// Blocks of one length are read.
+    /// Reads of one block size at byte offsets, in order; `think_ns` is the sum of all think times.
     Read { open: u32, length_bytes: u64, offsets: Vec<u64>, think_ns: u64 },
-    /// Advice for a part of a mapping.
+    /// madvise(2) on pages of a mapping.
     Madvise { mapping: usize, advice: &'static str, pages: Pages },
-    /// Advice for an open file.
+    /// posix_fadvise(2) on an open file.
     Fadvise { open: u32, advice: &'static str, offset_bytes: u64, length_bytes: u64 },
 }
 
-/// A step of a thread, both as indexes.
+/// A step, by index of its thread and index within the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepRef {
     pub thread: u32,
@@ -40,36 +40,38 @@ pub struct StepRef {
 #[derive(Debug, Default)]
 pub struct DraftSteps {
     pub steps: Vec<DraftStep>,
-    /// What a step waits for, by its index.
+    /// By step index: the steps of other threads that it waits for.
     pub dependencies: BTreeMap<usize, Vec<StepRef>>,
-    /// The steps that somebody waits for.
+    /// Steps that other threads wait for.
     pub awaited: BTreeSet<usize>,
-    /// What the next step waits for.
+    /// The dependencies of the next step.
     next_dependencies: Vec<StepRef>,
-    /// The last of them that makes accesses: time to think is after one.
+    /// The last step with accesses, to which think time is added.
     last_access: Option<usize>,
 }
 
 impl DraftSteps {
-    /// The last step is awaited as it is now. Returns its index.
+    /// Makes the last step one that others wait for, which nothing is appended to any more. Returns
+    /// its index; `None` without steps.
     pub fn seal(&mut self) -> Option<usize> {
         let last = self.steps.len().checked_sub(1)?;
         self.awaited.insert(last);
         Some(last)
     }
 
-    /// The next step waits for that of another thread.
+    /// Makes the next step wait for a step of another thread.
     pub fn wait_for(&mut self, step: StepRef) {
         self.next_dependencies.push(step);
     }
 
-    /// Whether the next step can be one with the last one.
+    /// Whether the next step may be merged into the last one: neither the end of the last nor the
+    /// start of the next is a synchronization point.
     fn can_extend(&self) -> bool {
         let is_awaited = self.awaited.last().is_some_and(|last| last + 1 == self.steps.len());
         self.next_dependencies.is_empty() && !is_awaited
     }
 
-    /// The thread thinks.
+    /// Adds think time after the last access; dropped before the first.
     pub fn add_think_time(&mut self, ns: u64) {
         if let Some(DraftStep::Touch { think_ns, .. } | DraftStep::Read { think_ns, .. }) =
             self.last_access.and_then(|at| self.steps.get_mut(at))
@@ -78,7 +80,7 @@ impl DraftSteps {
         }
     }
 
-    /// Adds a step, to the last one where both are one phase.
+    /// Adds a step, merged into the last one if both fit in one phase.
     pub fn push(&mut self, step: DraftStep) {
         let goes_on = self.can_extend();
         match (self.steps.last_mut().filter(|_| goes_on), &step) {
@@ -114,7 +116,7 @@ impl DraftSteps {
         self.steps.push(step);
     }
 
-    /// Adds a touch.
+    /// Adds a touch, merged like [`DraftSteps::push`] but without an allocation per touch.
     pub fn push_touch(&mut self, mapping: usize, is_write: bool, page: u64) {
         let goes_on = self.can_extend();
         if let Some(DraftStep::Touch { mapping: same, is_write: writes, pages, .. }) =

@@ -1,4 +1,4 @@
-//! What a recording says, gathered from its events.
+//! Gathers the events of a recording into files, mappings and steps.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,38 +13,38 @@ use super::steps::file_name;
 use crate::event::{Event, EventKind, Pages};
 use crate::header::Header;
 
-/// A file, as it was recorded.
+/// A recorded file.
 #[derive(Debug)]
 pub struct RecordedFile {
     pub path: PathBuf,
-    /// Its last size in bytes.
+    /// Its last recorded size in bytes.
     pub size_bytes: u64,
     pub first_size_bytes: u64,
-    /// So many bytes of it were accessed, from its beginning.
+    /// The end of the furthest access, in bytes.
     pub needed_bytes: u64,
 }
 
-/// What a recording says.
+/// The contents of a recording.
 #[derive(Debug)]
 pub struct RecordedProgram {
     pub page_size: u64,
     pub machine: String,
     pub approximations: ApproximationCounts,
-    /// The name of the program of each process.
+    /// The program name of each process.
     pub processes: Vec<String>,
     pub threads: Vec<DraftThread>,
     pub files: Vec<RecordedFile>,
-    /// Which file each file of the recording is: the same path is the same file.
+    /// By file index of the recording: index into `files`. Files with the same path are joined.
     same_files: Vec<usize>,
     by_path: HashMap<PathBuf, usize>,
-    /// The file of each open file description.
+    /// By open file description: index into `files`.
     pub opens: Vec<usize>,
-    /// The mappings as they were made.
+    /// The mappings as they were recorded.
     pub recorded_mappings: Vec<RecordedMapping>,
-    /// The mappings of the job: of each process its own.
+    /// The mappings of the job: one per recorded mapping and process that uses it.
     pub mappings: Vec<JobMapping>,
     by_process: HashMap<(u32, u32), usize>,
-    /// The process that made each process.
+    /// The parent of each process.
     parents: Vec<Option<u32>>,
     order: ThreadOrder,
     cached: Option<((u32, u32), usize)>,
@@ -73,7 +73,7 @@ impl RecordedProgram {
         }
     }
 
-    /// Adds an event that a reader has checked.
+    /// Adds an event whose references a reader has checked.
     pub fn add(&mut self, event: Event) {
         let Event { thread, wait_ns, kind: what } = event;
         match what {
@@ -95,7 +95,7 @@ impl RecordedProgram {
             }
             EventKind::File { path, size_bytes, .. } => self.add_file(path, size_bytes),
             EventKind::Open { file } => self.opens.push(self.same_files[file as usize]),
-            // Who called is not asked any more.
+            // Callers of mappings are no longer used.
             EventKind::Module { .. } => {}
             EventKind::Map { open, length_bytes, offset_bytes, protection, flags, .. } => {
                 self.recorded_mappings.push(RecordedMapping {
@@ -163,7 +163,8 @@ impl RecordedProgram {
                 let file = self.opens[open as usize];
                 self.require_bytes(file, needed);
                 self.order.before_use(thread, file, &mut self.threads);
-                // Linux reads less than two of a job's largest blocks at once.
+                // One read(2) is limited to MAX_RW_COUNT, which is less than two of a job's largest
+                // blocks.
                 let ends = length_bytes.min(2 * MAX_READ_BYTES);
                 for done in (0..ends).step_by(MAX_READ_BYTES as usize) {
                     let offsets = vec![offset_bytes.saturating_add(done)];
@@ -205,7 +206,7 @@ impl RecordedProgram {
         self.threads[thread as usize].drafts.push(step);
     }
 
-    /// `thread` gives advice for what is open.
+    /// Adds advice of `thread` on the file of `open`, ordered between the accesses of all threads.
     fn advise(&mut self, thread: u32, open: u32, advice: DraftStep) {
         let file = self.opens[open as usize];
         self.order.before_advice(thread, file, &mut self.threads);
@@ -230,14 +231,14 @@ impl RecordedProgram {
         }
     }
 
-    /// The job's mapping of what was recorded as `mapping`, which `thread` uses.
+    /// The job's mapping for the recorded `mapping`, with `thread` added to its users.
     fn use_mapping(&mut self, thread: u32, mapping: u32) -> usize {
         let number = self.job_mapping(thread, mapping);
         self.mappings[number].add_user(thread);
         number
     }
 
-    /// The job's mapping of what was recorded as `mapping`, in the process of `thread`.
+    /// The job's mapping for the recorded `mapping` in the process of `thread`.
     fn job_mapping(&mut self, thread: u32, mapping: u32) -> usize {
         let key = (mapping, self.threads[thread as usize].process);
         if let Some((_, number)) = self.cached.filter(|(same, _)| *same == key) {
@@ -253,33 +254,33 @@ impl RecordedProgram {
     }
 }
 
-/// A mapping as it was made.
+/// A mapping as it was recorded.
 #[derive(Debug)]
 pub struct RecordedMapping {
     pub open: u32,
     /// Its first page in the file.
     pub first: u64,
-    /// Its pages: the most that it had.
+    /// Its maximum length in pages: mremap(2) may have grown it.
     pub pages: u64,
     pub is_private: bool,
-    /// It could be written at some time.
+    /// It was writable at some time.
     pub is_writable: bool,
     pub is_executable: bool,
 }
 
-/// A mapping of one process.
+/// A mapping of the job.
 #[derive(Debug)]
 pub struct JobMapping {
-    /// What it is a mapping of, as it was made.
+    /// Index of the recorded mapping.
     pub recorded: u32,
-    /// The thread that made it; nobody did in a process that a fork gave it to.
+    /// The thread that called mmap(2); `None` in a process that inherited it by fork(2).
     pub made_by: Option<u32>,
     user: Option<u32>,
-    /// Several threads use it, or another one than it was made by.
+    /// Used by several threads, or by another thread than the one that mapped it.
     is_shared: bool,
-    /// It was taken away.
+    /// It was unmapped.
     pub is_gone: bool,
-    /// It was used after that, as far as the order of events says.
+    /// It was used after that, in the order of events.
     is_used_later: bool,
 }
 
@@ -295,7 +296,7 @@ impl JobMapping {
         }
     }
 
-    /// `thread` uses it.
+    /// Records a use by `thread`.
     pub fn add_user(&mut self, thread: u32) {
         let owner = *self.made_by.as_ref().or(self.user.as_ref()).unwrap_or(&thread);
         self.is_shared |= owner != thread || self.user.is_some_and(|user| user != thread);
@@ -303,12 +304,13 @@ impl JobMapping {
         self.is_used_later |= self.is_gone;
     }
 
-    /// Whether steps make it and take it away. Others are there from the beginning to the end.
+    /// Whether steps of the job map and unmap it. Other mappings exist from the beginning to the
+    /// end of the job.
     pub fn is_mapped_by_steps(&self) -> bool {
         self.made_by.is_some() && self.is_gone && !self.is_shared && !self.is_used_later
     }
 
-    /// Whether that cannot be said of it, though it is so.
+    /// Whether it exists throughout the job although the recording maps and unmaps it.
     pub fn is_mapped_throughout(&self) -> bool {
         self.made_by.is_some() && self.is_gone && !self.is_mapped_by_steps()
     }

@@ -1,8 +1,8 @@
-//! From a recording to the job of a program.
+//! Converts a recording to a job.
 //!
-//! Consecutive touches of one mapping by one thread are a phase that lists its pages, and
-//! consecutive reads of one length from one open file are a phase that lists its offsets. The lists
-//! are shared with the job that is made of them, and never written out as text.
+//! Consecutive touches of one mapping by one thread become a phase with a list of pages;
+//! consecutive reads of one size from one open file become a phase with a list of offsets. The
+//! lists are shared with the validated job and not written out as text.
 
 mod advice;
 mod approximation;
@@ -21,29 +21,29 @@ use self::gather::RecordedProgram;
 use crate::error::{Error, Problem};
 use crate::reader::Reader;
 
-/// The job of a recording, and what it says otherwise than the recording.
+/// The job of a recording, and how it differs from the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
-    /// The program.
+    /// The job.
     pub program: ProgramSpec,
-    /// What a job cannot say, or the recording does not know.
+    /// What a job cannot express, or the recording does not contain.
     pub approximations: Vec<Approximation>,
 }
 
-/// A file that exists.
+/// A file on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExistingFile {
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// What tells it from others: device and inode.
+    /// Device and inode.
     pub identity: (u64, u64),
 }
 
-/// The job of the recording that `reader` reads. `existing` looks for a regular file that can be
-/// read.
+/// Converts the recording that `reader` reads. `existing` looks up a readable regular file by path;
+/// files that it does not find are created by the job, with the recorded size.
 ///
 /// # Errors
-/// When it cannot be read, or has no access.
+/// The recording cannot be read, or has no accesses.
 pub fn convert<R: Read>(
     reader: &mut Reader<R>,
     existing: &dyn Fn(&Path) -> Option<ExistingFile>,

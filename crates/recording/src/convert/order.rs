@@ -1,24 +1,24 @@
-//! The order between threads: advice for a file comes between the same accesses of all threads as
-//! in the recording, and a thread begins after what was done before its first event.
+//! Order between threads. Advice on a file stays between the same accesses of all threads as in the
+//! recording, and a thread starts after the steps that precede its first event.
 
 use std::collections::HashMap;
 
 use super::drafts::{DraftThread, StepRef};
 
-/// What threads do with each file.
+/// Tracks which thread used which file last.
 #[derive(Debug, Default)]
 pub struct ThreadOrder {
     files: Vec<FileOrder>,
-    /// Who did something with which file last, where nothing else has come since.
+    /// Thread and file of the last use, for a fast path on repetitions; `None` after advice.
     last: Option<(u32, usize)>,
-    /// Which thread of each process did something last.
+    /// By process: the thread with the last use of a file.
     last_thread: HashMap<u32, u32>,
 }
 
 #[derive(Debug, Default)]
 struct FileOrder {
     users: HashMap<u32, FileUser>,
-    /// The last advice for it, and how many there were.
+    /// The step of the last advice on the file, and the number of advice steps so far.
     advised: Option<StepRef>,
     advices: usize,
 }
@@ -26,14 +26,15 @@ struct FileOrder {
 /// A thread that uses a file.
 #[derive(Debug, Default)]
 struct FileUser {
-    /// So many advices are in front of its next step.
+    /// The number of advice steps that its next step is ordered after.
     seen_advices: usize,
-    /// It has done something with it since the last advice.
+    /// It has used the file since the last advice of another thread.
     is_active: bool,
 }
 
 impl ThreadOrder {
-    /// Thread number `thread` begins, in a process that `parent` made.
+    /// Thread `thread` starts, in a process created by process `parent`. It waits for the last step
+    /// of its process, or else of the parent process.
     pub fn on_thread(&mut self, thread: u32, parent: Option<u32>, threads: &mut [DraftThread]) {
         let process = threads[thread as usize].process;
         let of_parent = || parent.and_then(|parent| self.last_thread.get(&parent));
@@ -45,7 +46,7 @@ impl ThreadOrder {
         }
     }
 
-    /// The next step of `thread` is about `file`.
+    /// Called before a step of `thread` that uses `file`: makes it wait for the last advice.
     pub fn before_use(&mut self, thread: u32, file: usize, threads: &mut [DraftThread]) {
         if self.last.replace((thread, file)) == Some((thread, file)) {
             return;
@@ -61,7 +62,8 @@ impl ThreadOrder {
         }
     }
 
-    /// The next step of `thread` is advice for `file`.
+    /// Called before advice of `thread` on `file`: makes it wait for all uses by other threads
+    /// since the last advice.
     pub fn before_advice(&mut self, thread: u32, file: usize, threads: &mut [DraftThread]) {
         self.before_use(thread, file, threads);
         let users = self.file_order(file).users.iter_mut().filter(|(other, _)| **other != thread);
@@ -76,7 +78,7 @@ impl ThreadOrder {
         }
     }
 
-    /// It was that.
+    /// Called after the advice was added: later uses wait for it.
     pub fn after_advice(&mut self, thread: u32, file: usize, threads: &mut [DraftThread]) {
         self.last = None;
         let step = threads[thread as usize].drafts.seal();

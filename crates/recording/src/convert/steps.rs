@@ -1,4 +1,4 @@
-//! The tables of the job.
+//! Builds the tables of the job from the gathered recording.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use super::gather::{RecordedFile, RecordedProgram};
 use super::{Conversion, ExistingFile};
 use crate::event::Pages;
 
-/// The names that tables have, by index; empty of what the job does not use.
+/// Names of tables by recorded index; empty for those that the job does not use.
 #[derive(Debug, Default)]
 struct TableNames {
     opens: Vec<String>,
@@ -26,7 +26,7 @@ struct TableNames {
 }
 
 impl RecordedProgram {
-    /// The job of what was gathered; nothing where it has no access.
+    /// Builds the job; `None` if no file is used.
     pub fn program(
         mut self,
         existing: &dyn Fn(&Path) -> Option<ExistingFile>,
@@ -136,7 +136,7 @@ impl RecordedProgram {
             (processes.len(), spec.thread.len());
     }
 
-    /// The steps of `thread` for which the job has something to do.
+    /// The steps of `thread` that the job keeps, merged where dropped steps separated them.
     fn job_thread(&self, thread: DraftThread, tables: &TableNames) -> JobThread {
         let DraftThread { process, tid, drafts } = thread;
         let DraftSteps { steps, dependencies: mut after, awaited, .. } = drafts;
@@ -158,13 +158,14 @@ impl RecordedProgram {
         JobThread { process, tid, steps: steps.collect(), phases }
     }
 
-    /// The last byte that a file of the job has.
+    /// Size in bytes of the file of `open` in the job: the largest recorded size, and no less than
+    /// the accesses need.
     fn file_size(&self, open: u32) -> u64 {
         let file = &self.files[self.opens[open as usize]];
         file.size_bytes.max(file.first_size_bytes).max(file.needed_bytes)
     }
 
-    /// `step`, unless the job has nothing to do for it.
+    /// `step` with its range clipped to mapping and file; `None` if the job does not need it.
     fn job_step(&self, step: DraftStep, tables: &TableNames) -> Option<DraftStep> {
         Some(match step {
             DraftStep::Map { mapping } | DraftStep::Unmap { mapping }
@@ -200,7 +201,7 @@ impl RecordedProgram {
         })
     }
 
-    /// The phase of a step that was kept.
+    /// The phase of a kept step.
     fn phase(&self, step: DraftStep, tables: &TableNames) -> ThreadPhaseSpec {
         let bytes = |pages: u64| SizeText::of(pages.saturating_mul(self.page_size));
         let nothing = ThreadPhaseSpec::default();
@@ -266,21 +267,21 @@ impl RecordedProgram {
 struct JobThread {
     process: u32,
     tid: u32,
-    /// Each with what it waits for.
+    /// Steps with the steps that they wait for.
     steps: Vec<(DraftStep, Vec<StepRef>)>,
-    /// The phase in which each step was that is recorded, counted from 1: of one that the job
-    /// leaves out the phase before it.
+    /// For each recorded step: the number of its phase, from 1; for a dropped step, of the phase
+    /// before it (0 if there is none).
     phases: Vec<usize>,
 }
 
-/// The mean of so many times to think, unless it is nothing.
+/// The mean of `count` think times, capped at the maximum of a job; `None` if it rounds to 0.
 fn mean_think_ns(sum_ns: u64, count: usize) -> Option<u64> {
     let mean = (sum_ns as f64 / count as f64).round() as u64;
     (mean > 0).then_some(mean.min(MAX_THINK_NS))
 }
 
-/// The part of a file that blocks of `length_bytes` at `offsets` read from its beginning to its
-/// end: where it begins and how long it is.
+/// Offset and length of the file range that the blocks of `length_bytes` at `offsets` read in
+/// sequence; `None` if they are not consecutive.
 fn sequential_range(offsets: &[u64], length_bytes: u64) -> Option<(u64, u64)> {
     let first = *offsets.first()?;
     let is_next = |pair: &[u64]| pair[0].checked_add(length_bytes) == Some(pair[1]);
@@ -288,10 +289,11 @@ fn sequential_range(offsets: &[u64], length_bytes: u64) -> Option<(u64, u64)> {
     is_so.then(|| (first, length_bytes.saturating_mul(offsets.len() as u64)))
 }
 
-/// What the steps use.
+/// The objects that the steps use.
 #[derive(Debug)]
 struct UsedTables {
-    /// How often each file is accessed.
+    /// Number of accesses to each file, counting a step without accesses as one; 0 for unused
+    /// files.
     files: Vec<u64>,
     opens: Vec<bool>,
     mappings: Vec<bool>,
@@ -328,7 +330,7 @@ impl UsedTables {
                 DraftStep::Fadvise { open, .. } => (*open, 0),
             };
             used.opens[open as usize] = true;
-            // What is only advised is a file of the job too.
+            // A file that is only advised is a file of the job too.
             let file = &mut used.files[gathered.opens[open as usize]];
             *file = file.saturating_add(accesses.max(1));
         }
@@ -336,7 +338,8 @@ impl UsedTables {
     }
 }
 
-/// The table of `file`, which is named by its path where it is still there with its size.
+/// The table of `file`: with its path if it still exists with the same size, otherwise a file of
+/// the recorded size to create.
 fn file_table(
     file: &RecordedFile,
     used: &mut UniqueNames,
@@ -364,19 +367,19 @@ fn file_table(
     FileSpec { name, size: Some(SizeText::of(size_bytes)), ..FileSpec::default() }
 }
 
-/// Longest name, in characters, without what tells it from others.
+/// Maximum length of a name in characters, not counting the number that makes it unique.
 const MAX_LENGTH: usize = 60;
 
-/// Names that were given.
+/// Assigns unique names.
 #[derive(Debug, Default)]
 pub struct UniqueNames {
     given: HashSet<String>,
-    /// The last number after each of them that several have wanted.
+    /// By requested name: the last number appended to make it unique.
     numbers: HashMap<String, u64>,
 }
 
 impl UniqueNames {
-    /// A name of one line that nobody else has: `wanted`, or with a number after it.
+    /// A unique name without control characters: `wanted`, with a number appended if it is taken.
     pub fn assign(&mut self, wanted: &str) -> String {
         let clean = |c: char| if c.is_control() { '?' } else { c };
         let wanted: String = wanted.chars().map(clean).take(MAX_LENGTH).collect();
@@ -398,7 +401,7 @@ impl UniqueNames {
     }
 }
 
-/// The last part of `path`, as a text.
+/// The last component of `path`, with invalid UTF-8 replaced.
 pub fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! Faults as lines: `PID TID NANOSECONDS r|w PAGE SIZE NAME`.
+//! Traces with one fault per line: `PID TID NANOSECONDS r|w PAGE SIZE NAME`.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use super::sink::{RecordingSink, TracedMapping};
 use super::{ImportError, ImportStats, each_line};
 
-/// Most pages of a file, so that its bytes can be counted.
+/// Maximum pages of a file, so that its size in bytes fits 64 bits.
 const MAX_PAGES: u64 = 1 << 48;
 
-/// A line that is a fault.
+/// A parsed line.
 struct FaultLine<'a> {
     pid: u32,
     tid: u32,
@@ -38,7 +38,7 @@ impl<'a> FaultLine<'a> {
     }
 }
 
-/// Reads a trace. Each process maps each of its files once, from beginning to end.
+/// Reads a trace. Each process is taken to map each of its files once, as a whole.
 pub fn read<W: Write>(
     trace: impl BufRead,
     name: &str,
@@ -56,7 +56,7 @@ pub fn read<W: Write>(
             return Ok(());
         };
         let FaultLine { pid, tid, is_write, page, size_bytes, name } = fault;
-        // A fault that is tried again is the same one.
+        // A retried fault (VM_FAULT_RETRY) is reported twice.
         if last.get(&tid).is_some_and(|(file, at)| (file.as_str(), *at) == (name, page)) {
             return Ok(());
         }
@@ -67,7 +67,7 @@ pub fn read<W: Write>(
             TracedMapping { size_bytes: Some(size_bytes.max(1)), ..mapping }
         });
         if page >= mapping.length_bytes.div_ceil(4096) {
-            // The file has grown.
+            // The file has grown since it was mapped.
             imported.other_faults += 1;
             return Ok(());
         }

@@ -1,6 +1,6 @@
-//! Recordings of what other tools have written down: the faults of a program.
+//! Imports fault traces of other tools as recordings.
 //!
-//! Such a recording has faults only. The time between two of them is mostly that of the faults
+//! Such a recording has faults only. Most of the time between two faults is spent in the faults
 //! themselves, so it has no think times.
 
 mod lines;
@@ -17,23 +17,23 @@ use crate::writer::{Totals, Writer};
 
 use self::sink::RecordingSink;
 
-/// Longest line of a trace, in bytes.
+/// Maximum length of a line of a trace, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 16;
 
-/// What wrote a trace.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// `perf script`, of faults with their addresses.
+    /// The output of `perf script` for page faults with addresses.
     PerfScript,
-    /// Lines of the stated format.
+    /// One fault per line: `PID TID NANOSECONDS r|w PAGE SIZE NAME`.
     Lines,
 }
 
 impl TraceFormat {
-    /// Every one.
+    /// All formats.
     pub const ALL: [TraceFormat; 2] = [TraceFormat::PerfScript, TraceFormat::Lines];
 
-    /// The name that users give.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             TraceFormat::PerfScript => "perf-script",
@@ -42,48 +42,48 @@ impl TraceFormat {
     }
 }
 
-/// What came of a trace.
+/// Statistics of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportStats {
-    /// Lines of the trace.
+    /// Lines in the trace.
     pub lines: u64,
-    /// Lines that are of no known kind.
+    /// Lines of unknown kind.
     pub unknown_lines: u64,
-    /// Faults on pages of files: touches of the recording.
+    /// Faults on pages of files, which become touches.
     pub faults: u64,
-    /// Those of them of which only major ones are told.
+    /// Of these, the faults of events that count major faults only.
     pub major_faults: u64,
-    /// Touches without a fault that are assumed, since faults follow each other window by window.
+    /// Touches without a fault, inferred from faults at consecutive windows.
     pub assumed: u64,
-    /// Faults on other memory.
+    /// Faults on memory other than files.
     pub other_faults: u64,
-    /// Faults whose address is not told.
+    /// Faults without an address.
     pub without_address: u64,
-    /// Mappings of memory of any kind that were told.
+    /// Mappings of any kind of memory.
     pub mappings: u64,
 }
 
-/// Why nothing came of a trace: one line that names it, the line and the remedy.
+/// Why an import failed. Displays as one line with the trace, the line number and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The trace cannot be read.
     #[error("trace '{name}', line {line}: it cannot be read: {reason}; give a readable file")]
     Read {
-        /// The trace.
+        /// Name of the trace.
         name: String,
         /// The line, from 1.
         line: u64,
-        /// What the system says.
+        /// The error message of the operating system.
         reason: String,
     },
-    /// It has no fault on a file.
+    /// The trace has no fault on a file.
     #[error("trace '{name}': {what}; {remedy}")]
     NoFaults {
-        /// The trace.
+        /// Name of the trace.
         name: String,
-        /// What it has instead.
+        /// What it contains instead.
         what: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The recording cannot be written.
@@ -91,19 +91,18 @@ pub enum ImportError {
     Recording(#[from] crate::error::Error),
 }
 
-/// What a command says that prints a trace of perf as it is read here.
+/// How to produce a perf trace that can be imported.
 const PERF_REMEDY: &str = "print it with perf script --show-mmap-events --show-task-events --ns -F \
     comm,pid,tid,time,event,addr, of perf record -e page-faults -c 1 -d";
 
-/// What a line of the simple format has.
+/// The syntax of [`TraceFormat::Lines`].
 const LINES_REMEDY: &str = "give lines of PID TID NANOSECONDS r|w PAGE SIZE NAME";
 
-/// Reads the trace that `kind` wrote from `trace`, called `name`, and writes a recording of it to
-/// `output`, called `out`. `existing` looks for a file that can be read.
+/// Reads `trace` in format `kind` and writes it as a recording to `output`. Error messages call
+/// them `name` and `out`. `existing` looks up readable regular files, for their current sizes.
 ///
 /// # Errors
-/// When the trace has no fault on a page of a file, cannot be read, or the recording cannot be
-/// written.
+/// The trace cannot be read or has no fault on a file, or the recording cannot be written.
 pub fn import(
     kind: TraceFormat,
     (trace, name): (impl BufRead, &str),
@@ -138,8 +137,8 @@ fn no_faults_error(kind: TraceFormat, name: &str, imported: &ImportStats) -> Imp
     ImportError::NoFaults { name: name.to_string(), what, remedy }
 }
 
-/// Calls `of` with each line of `trace`, without its end and with what is no text replaced; what is
-/// beyond the longest line is another.
+/// Calls `of` with each line of `trace`, without line terminator and with invalid UTF-8 replaced.
+/// Overlong lines are split. Returns the number of lines.
 fn each_line(
     mut trace: impl BufRead,
     name: &str,

@@ -1,8 +1,8 @@
-//! The text of `perf script`.
+//! Parser for the output of `perf script`.
 //!
-//! A line is the program's name, its thread, a CPU in brackets if asked for, a time with a colon,
-//! and then a record (`PERF_RECORD_MMAP2` and the like) or an event: a period if asked for, its
-//! name with a colon, and its fields.
+//! A line has the program name, PID/TID or TID, optionally the CPU in brackets, the time with a
+//! colon, and then either a record (such as `PERF_RECORD_MMAP2`) or an event: optionally its
+//! period, its name with a colon, and its fields.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
@@ -11,38 +11,38 @@ use std::path::PathBuf;
 use super::sink::{RecordingSink, TracedMapping};
 use super::{ImportError, ImportStats, each_line};
 
-/// Events that are faults.
+/// Names of fault events.
 const FAULTS: [&str; 4] = [MAJOR_FAULTS, "minor-faults", "page-faults", "faults"];
 
-/// Faults that read from a disk: what the page cache served is not among them.
+/// Faults that waited for I/O; pages already in the page cache cause none.
 const MAJOR_FAULTS: &str = "major-faults";
 
-/// Pages that a fault maps with its own, where nobody has set another number: a window begins at a
-/// multiple of it.
+/// Default size of the fault-around window (`fault_around_bytes`) in 4 KiB pages; windows are
+/// aligned to it.
 const WINDOW_PAGES: u64 = 16;
 
-/// The most pages that one fault maps: those of a huge page.
+/// Maximum pages mapped by one fault: a PMD-sized folio.
 const MAX_MAPPED_PAGES: u64 = 512;
 
-/// The pages between two faults of a thread on one mapping that were touched without a fault, as
-/// far as it can be told: a thread that goes on faults where the next window, or the next folio,
-/// begins. One that touches a page here and there seldom comes to its first page.
+/// The pages between two consecutive faults of a thread on one mapping that were probably touched
+/// without a fault. A sequential scan faults at the start of the next fault-around window or folio,
+/// whereas random accesses seldom hit the first page of one.
 fn untraced_pages(before: u64, page: u64) -> std::ops::Range<u64> {
     let is_next = page.is_multiple_of(WINDOW_PAGES)
         && page.checked_sub(before).is_some_and(|pages| pages <= MAX_MAPPED_PAGES);
     if is_next { before + 1..page } else { page..page }
 }
 
-/// Paths of what is no file on a disk.
+/// Path prefixes of mappings without a file on disk.
 const NON_FILE_PREFIXES: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
 
-/// A line, as far as all have it.
+/// The fields that all lines have.
 struct TraceLine<'a> {
     program: &'a str,
-    /// The process, where the line tells it.
+    /// The PID, if printed.
     pid: Option<u32>,
     tid: u32,
-    /// What stands after the time.
+    /// The text after the time.
     rest: &'a str,
 }
 
@@ -70,7 +70,7 @@ impl<'a> TraceLine<'a> {
     }
 }
 
-/// What a line is about.
+/// The record or event of a line.
 enum TraceRecord {
     Mmap {
         pid: u32,
@@ -90,7 +90,7 @@ enum TraceRecord {
         address: Option<u64>,
         is_major: bool,
     },
-    /// Something that changes nothing.
+    /// A record that does not matter here.
     Other,
 }
 
@@ -99,7 +99,7 @@ fn parse_record(line: &TraceLine<'_>) -> Option<TraceRecord> {
         return parse_perf_record(record);
     }
     let mut words = line.rest.split_whitespace().peekable();
-    // A period.
+    // The optional period.
     words.next_if(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     let event = words.next()?.strip_suffix(':')?;
     let name = event.split(':').next().unwrap_or(event);
@@ -107,7 +107,8 @@ fn parse_record(line: &TraceLine<'_>) -> Option<TraceRecord> {
         return None;
     }
     let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-    // One place with its file in brackets is where the program was; the address comes with two.
+    // Each symbolized address is followed by its file in parentheses. With only one, it is the
+    // instruction pointer, and the data address was not printed.
     let places = line.rest.matches(" (").count();
     let is_major = name == MAJOR_FAULTS;
     Some(TraceRecord::Fault { address: address.filter(|_| places != 1), is_major })
@@ -117,7 +118,7 @@ fn parse_perf_record(record: &str) -> Option<TraceRecord> {
     if let Some(text) = record.strip_prefix("MMAP2 ").or(record.strip_prefix("MMAP ")) {
         return parse_mmap(text);
     }
-    // (child:thread):(parent:thread)
+    // FORK(PID:TID):(PARENT PID:PARENT TID)
     if let Some(text) = record.strip_prefix("FORK(") {
         let (child, parent) = text.split_once("):(")?;
         let (pid, tid) = child.split_once(':')?;
@@ -131,11 +132,11 @@ fn parse_perf_record(record: &str) -> Option<TraceRecord> {
     Some(TraceRecord::Other)
 }
 
-/// `pid/tid: [start(length) @ offset major:minor inode generation]: rw-p path`; without what stands
-/// after the offset in an older record.
+/// `pid/tid: [start(length) @ offset major:minor inode generation]: rw-p path`. MMAP records lack
+/// the fields after the offset.
 fn parse_mmap(text: &str) -> Option<TraceRecord> {
     let (ids, text) = text.split_once(": [")?;
-    // The kernel's own has -1.
+    // Mappings of the kernel have PID -1.
     let Ok(pid) = ids.split('/').next()?.parse() else { return Some(TraceRecord::Other) };
     let (start, text) = text.split_once('(')?;
     let (length, text) = text.split_once(") @ ")?;
@@ -168,7 +169,7 @@ pub fn read<W: Write>(
     let mut mappings: Vec<TracedMapping> = Vec::new();
     let mut spaces: HashMap<u32, MappedRegions> = HashMap::new();
     let mut pids: HashMap<u32, u32> = HashMap::new();
-    // The last fault of each thread: its mapping and page.
+    // Mapping and page of the last fault of each thread.
     let mut last: HashMap<u32, (usize, u64)> = HashMap::new();
     imported.lines = each_line(trace, name, |text| {
         if text.trim().is_empty() || text.starts_with('#') {
@@ -230,16 +231,15 @@ pub fn read<W: Write>(
     Ok(imported)
 }
 
-/// Which mapping lies at which addresses.
+/// The address space of a process.
 #[derive(Clone, Debug, Default)]
 struct MappedRegions {
-    /// By its first address: the address after it, and the mapping; none where something else
-    /// than a file is mapped.
+    /// By start address: end address and mapping; `None` for mappings of other memory than files.
     regions: BTreeMap<u64, (u64, Option<usize>)>,
 }
 
 impl MappedRegions {
-    /// Something is mapped from `start` up to `end`, in place of what was there.
+    /// Maps `start..end`, replacing overlapping regions.
     fn map(&mut self, start: u64, end: u64, mapping: Option<usize>) {
         let before = self.regions.range(..end).rev();
         let hit: Vec<(u64, u64, Option<usize>)> = before
@@ -258,7 +258,7 @@ impl MappedRegions {
         self.regions.insert(start, (end, mapping));
     }
 
-    /// The mapping of a file at `address`.
+    /// The file mapping at `address`.
     fn at(&self, address: u64) -> Option<usize> {
         let (_, (end, mapping)) = self.regions.range(..=address).next_back()?;
         mapping.filter(|_| address < *end)

@@ -1,4 +1,4 @@
-//! The recording that comes of a trace.
+//! Writes the recording of an imported trace.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::writer::Writer;
 /// `PROT_READ`.
 const READABLE: u32 = 1;
 
-/// A mapping that a trace tells of. It is in the recording from its first fault on.
+/// A mapping of a trace. It is introduced in the recording at its first fault.
 #[derive(Clone, Debug)]
 pub struct TracedMapping {
     pub path: PathBuf,
@@ -21,14 +21,14 @@ pub struct TracedMapping {
     pub offset_bytes: u64,
     pub protection: u32,
     pub flags: u32,
-    /// The size of the file, where the trace tells it.
+    /// The size of the file in bytes, if the trace has it.
     pub size_bytes: Option<u64>,
-    /// Which it is in the recording.
+    /// Its index in the recording, once it is introduced.
     pub index: Option<u32>,
 }
 
 impl TracedMapping {
-    /// A shared mapping for reading.
+    /// A shared read-only mapping.
     pub fn new(path: PathBuf, address: u64, length_bytes: u64, offset_bytes: u64) -> TracedMapping {
         let (protection, flags) = (READABLE, 1);
         TracedMapping {
@@ -44,13 +44,13 @@ impl TracedMapping {
     }
 }
 
-/// Writes a recording, in which everything is introduced when it is named first.
+/// Writes a recording, introducing each object at its first use.
 pub struct RecordingSink<'a, W> {
     pub writer: Writer<W>,
     existing: &'a dyn Fn(&Path) -> Option<ExistingFile>,
     processes: HashMap<u32, u32>,
     threads: HashMap<(u32, u32), u32>,
-    /// Each file with its open file description, which has the same index.
+    /// Index of each file, which is also the index of its only open file description.
     files: HashMap<PathBuf, u32>,
     mappings: u32,
     process_count: u32,
@@ -71,7 +71,7 @@ impl<'a, W: Write> RecordingSink<'a, W> {
         }
     }
 
-    /// The process `pid` begins anew, with another program or as a child of `parent`.
+    /// Process `pid` starts, as a child of `parent` or after execve(2).
     pub fn start_process(
         &mut self,
         pid: u32,
@@ -87,7 +87,7 @@ impl<'a, W: Write> RecordingSink<'a, W> {
         Ok(())
     }
 
-    /// A fault of thread `tid` of process `pid`, whose program is called `program`, on `page` of
+    /// Writes a fault of thread `tid` of process `pid`, with program name `program`, on `page` of
     /// `mapping`.
     pub fn write_fault(
         &mut self,

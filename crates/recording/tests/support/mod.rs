@@ -1,11 +1,11 @@
-//! Random recordings. Not every test uses all of it.
+//! Generators of random recordings.
 
 use std::path::PathBuf;
 
 use filemap_recording::{Event, EventKind, Header, Pages, RecordingMode, Writer};
 use proptest::prelude::*;
 
-/// What a program might do next, not yet fitted to what there is.
+/// A random event whose indexes are not yet reduced to existing objects.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub kind: u8,
@@ -17,7 +17,7 @@ pub struct Draft {
 pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
     let wait = prop_oneof![0u64..100, 100u64..1_000_000, any::<u64>()];
     let number = prop_oneof![Just(0), 0u64..5, 0u64..100_000, any::<u64>()];
-    // A touch is most likely.
+    // Touches are the most frequent events.
     let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..19];
     let text = proptest::collection::vec(any::<u8>(), 0..20);
     let draft = (kind, wait, [number.clone(), number.clone(), number.clone(), number], text);
@@ -26,7 +26,7 @@ pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
     proptest::collection::vec(draft, 0..most)
 }
 
-/// Events of `drafts` that name only what came before.
+/// The events of `drafts`, with indexes reduced to objects introduced before.
 pub fn events(drafts: &[Draft]) -> Vec<Event> {
     let mut counts = Counts::default();
     let path = |text: &[u8]| {
@@ -141,7 +141,8 @@ impl Counts {
     }
 }
 
-/// A process with one thread, a file, an open of it and a mapping of so many pages.
+/// A process with one thread, a file, an open file description of it, and a mapping of `pages`
+/// pages.
 pub fn begin(pages: u64) -> Vec<Event> {
     let path = PathBuf::from("/data/random.bin");
     let all = [
@@ -162,7 +163,7 @@ pub fn begin(pages: u64) -> Vec<Event> {
     all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, kind: what }).collect()
 }
 
-/// The recording of `events`, with a block after each `block` of them.
+/// The recording of `events`, flushed after every `block` events.
 pub fn written(events: &[Event], block: usize) -> Vec<u8> {
     let header =
         Header { command: vec!["reader".into()], ..Header::new(RecordingMode::FirstTouches) };
