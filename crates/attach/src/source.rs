@@ -22,7 +22,7 @@ const SPIN_AFTER_FAULT: Duration = Duration::from_millis(2);
 /// Events of processes, buffered until they can be delivered in order of time.
 pub struct EventSource {
     backend: SourceBackend,
-    /// Events read so far, of which records still under way may precede the newest.
+    /// Events read and not delivered yet. Records older than the newest of them may still arrive.
     pending: Vec<TraceEvent>,
     /// Copies of the mapping, advice, fork and exec events in `pending` that
     /// [`EventSource::take_new_events`] has not returned yet.
@@ -148,7 +148,7 @@ impl EventSource {
     /// Moves new records from the rings to the pending events.
     ///
     /// # Errors
-    /// Reading the page tables or rearming the poll timer fails.
+    /// As [`Follower::read_events`].
     pub fn read_events(&mut self) -> Result<(), Error> {
         let first = self.pending.len();
         let early = &mut self.pending;

@@ -13,7 +13,7 @@ const LOCAL_FILESYSTEMS: [&str; 16] = [
 /// overlays in our own mount namespace are trusted.
 const OVERLAY: &str = "overlay";
 
-/// In-memory filesystems: safe to traverse, but none of their files are opened.
+/// Memory-backed and pseudo filesystems: safe to traverse, but none of their files are opened.
 const MEMORY_FILESYSTEMS: [&str; 10] = [
     "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts",
     "mqueue",

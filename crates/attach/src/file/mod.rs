@@ -33,8 +33,8 @@ pub fn open(pid: u32, range: &MappedRange) -> Result<File, Error> {
     opener::run_with_timeout(move || candidate::open(pid, address, &file)).map_err(not_opened)
 }
 
-/// Device and inode of `file` as mappings report them, which stat(2) does not on some filesystems.
-/// Maps one page with PROT_NONE and queries that mapping.
+/// Device and inode of `file` as its mappings report them; stat(2) reports another device on some
+/// filesystems. Maps one page with PROT_NONE and queries that mapping.
 fn mapped_id(file: &File) -> Option<FileId> {
     let (protection, flags) = (ProtFlags::empty(), MapFlags::SHARED);
     // SAFETY: the kernel chooses an unused address.

@@ -53,8 +53,8 @@ impl PageTable {
         File::open(format!("/proc/{pid}/pagemap")).ok().map(PageTable)
     }
 
-    /// Calls `each` for every run of present pages in `start..end`, in order of addresses. For a
-    /// process that is gone there are none.
+    /// Calls `each` for every run of present pages in `start..end`, in order of addresses. Finds
+    /// none if the process is gone.
     pub fn scan(&self, mut start: u64, end: u64, mut each: impl FnMut(PresentRegion)) {
         let mut regions = [PresentRegion::default(); MAX_REGIONS];
         while start < end {
@@ -131,8 +131,8 @@ pub struct WatchedRange {
 }
 
 impl WatchedRange {
-    /// Watches a range not scanned yet. `tells_first` selects whether pages present at the first
-    /// scan are reported.
+    /// Watches a range that has not been scanned. `tells_first` selects whether the first scan
+    /// reports the pages that it finds present.
     pub fn new(range: MappedRange, tells_first: bool) -> WatchedRange {
         WatchedRange {
             range,

@@ -98,8 +98,8 @@ pub struct InjectionReport {
     pub stopped_ns: u64,
 }
 
-/// Why an injection did not happen. Except for [`Refusal::Unfinished`], the target is as if nothing
-/// had been tried.
+/// Reason why no advice took effect. Except for [`Refusal::Unfinished`], the target is as if
+/// nothing had been tried.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("process {pid} has no thread {tid} any more")]

@@ -15,7 +15,7 @@ const MAX_VDSO_BYTES: u64 = 1 << 20;
 /// Bytes above the stack pointer to search for return addresses into a stub.
 const SEARCHED_STACK_BYTES: usize = 64 * 1024;
 
-/// Maximum number of threads to compare with the owners of left stubs.
+/// Maximum number of threads of a process to match with the owners of stubs left behind.
 const MAX_THREADS: usize = 1024;
 
 /// A slot for one stub.
@@ -36,8 +36,8 @@ pub struct HeldThread<'a> {
 }
 
 impl StubSlot {
-    /// Finds a slot, in order of preference: one with a left stub of this thread that it is not in,
-    /// an all-zero one, one whose owner has exited.
+    /// Finds a slot, in order of preference: one with an earlier stub of this thread that it is no
+    /// longer in, one that is all zero, one whose owner has exited.
     pub fn find(held: &HeldThread<'_>, vdso: &MappedArea) -> Result<StubSlot, Refusal> {
         let no_place = Refusal::NoRoom { pid: held.pid, needed_bytes: STUB_BYTES };
         let length = vdso.end - vdso.begin;

@@ -27,7 +27,7 @@ pub struct Tracee {
 /// Reason for a ptrace stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// [`Tracee::interrupt`].
+    /// Stopped by [`Tracee::interrupt`].
     Interrupt,
     /// Group stop: SIGSTOP, Ctrl-Z and the like.
     JobControl,
@@ -35,7 +35,7 @@ pub enum Stop {
     Signal(i32),
     /// System call entry or exit.
     SystemCall,
-    /// An event that was not requested.
+    /// A ptrace event that was not requested.
     Other,
 }
 

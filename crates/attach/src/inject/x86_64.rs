@@ -5,7 +5,7 @@ use libc::user_regs_struct;
 /// Size of a stub, as built by [`stub`] and [`CallRemainder::stub`].
 pub const STUB_BYTES: usize = 88;
 
-/// Magic number in the last four bytes of a stub, by which left stubs are recognised.
+/// Magic number in the last four bytes of a stub, by which stubs left behind are recognised.
 const MARK: u32 = 0x6676_6461;
 
 /// Code segment selector of 64-bit user mode.
@@ -100,7 +100,7 @@ pub fn restarted(original: &Registers) -> (Registers, u64, [u8; 2]) {
     (registers, registers.rip, SYSCALL)
 }
 
-/// The original registers with orig_rax cleared, so that the kernel does not apply system call
+/// The original registers with orig_rax set to -1, so that the kernel does not apply system call
 /// restart to them.
 pub fn without_restart(original: &Registers) -> Registers {
     Registers { orig_rax: NO_CALL, ..*original }
@@ -166,8 +166,8 @@ impl CallRemainder {
         0x00, 0x48, 0x8d, 0x80,
     ];
 
-    /// Recognises calls that only a signal makes return a partial count, with a partial count as
-    /// their result.
+    /// Recognises a call that returned a partial count, of the kinds that do so only if a signal
+    /// arrives; `None` for any other.
     pub fn from_registers(original: &Registers) -> Option<CallRemainder> {
         let call = original.orig_rax as i64;
         let flags = original.r10 as i32;
@@ -265,7 +265,7 @@ fn assemble(mut bytes: Vec<u8>, original: &Registers, thread: u32) -> [u64; STUB
     words
 }
 
-/// Thread ID in the mark of a stub, which may be partially written.
+/// ID of the thread that a stub was written for; the stub may be only partially written.
 pub fn thread_of_stub(bytes: &[u8]) -> Option<u32> {
     let (thread, mark) = bytes.last_chunk::<8>()?.split_at(4);
     let mark = u32::from_le_bytes(mark.try_into().ok()?);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// A second touch of a page is certain to fault only after its process has touched this many other
+/// A repeated touch of a page may go unreported unless its process has touched this many other
 /// pages in between.
 pub const MAX_OPEN_PAGES: u64 = 128;
 
@@ -116,7 +116,8 @@ mod tests {
         let mut recent = RecentPages::default();
         (0..of_thread).for_each(|page| recent.touch(1, page));
         assert!(due(&recent).is_empty());
-        // An instruction that needs the last eight pages, one of which is always reclaimed.
+        // Simulates an instruction that needs the last eight pages while one of them is always
+        // missing.
         (0..100).for_each(|turn| recent.touch(1, of_thread - 1 - turn % 8));
         assert_eq!(due(&recent), (0..of_thread - 8).collect::<Vec<_>>());
         recent.retain_due(|page| page == 1);

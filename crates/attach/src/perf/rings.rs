@@ -189,7 +189,7 @@ impl Rings {
         for ring in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.rings) {
             self.may_have_lost |= ring.read(&mut self.records, &mut self.positions);
         }
-        // Each ring is nearly sorted, which the stable sort exploits.
+        // The records of each ring are in order: the stable sort merges presorted runs cheaply.
         self.positions.sort_by_key(|place| place.at_ns);
         let count = self.positions.partition_point(|place| place.at_ns <= until_ns);
         for place in &self.positions[..count] {

@@ -11,8 +11,8 @@ use super::signal_set;
 /// Highest signal number; the lowest is 1.
 const SIGNALS: i32 = 64;
 
-/// Signals reserved by the C library for its threads, whose dispositions signal(2) refuses to
-/// change.
+/// Signals reserved by the C library for its threads: its functions neither change nor report their
+/// dispositions.
 const LIBC_SIGNALS: [i32; 2] = [32, 33];
 
 /// Number of standard files, descriptors 0 to 2.

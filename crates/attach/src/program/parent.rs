@@ -228,8 +228,8 @@ impl BlockedSignals {
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // What came while the program ended was for the program.
-        // SAFETY: the set and the time live, and nothing is to be filled.
+        // Signals that arrived while the program was ending were meant for it.
+        // SAFETY: the set and the time outlive the call; no siginfo_t is requested.
         unsafe { while libc::sigtimedwait(&self.signals, null_mut(), &at_once) > 0 {} }
         signal_set::change_mask(libc::SIG_SETMASK, &self.before);
     }

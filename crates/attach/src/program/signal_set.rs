@@ -46,7 +46,7 @@ pub fn contains(set: &sigset_t, signal: c_int) -> bool {
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Consumes the next pending signal of `set`, all of which must be blocked.
+/// Waits for and consumes the next signal of `set`. All of its signals must be blocked.
 ///
 /// # Errors
 /// EINTR, for instance after a stop.

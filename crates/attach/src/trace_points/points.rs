@@ -191,8 +191,8 @@ impl TracepointTable {
     }
 }
 
-/// Finds field `name` in a tracepoint's `format` file, with lines such as `field:unsigned long
-/// address; offset:8; size:8; signed:0;`.
+/// Finds field `name` in a tracepoint's `format` file, with lines such as
+/// `field:unsigned long address; offset:8; size:8; signed:0;`.
 fn find_field(format: &str, name: &str) -> Option<Field> {
     format.lines().find_map(|line| {
         let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
