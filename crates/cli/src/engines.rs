@@ -1,4 +1,4 @@
-//! The engines of this machine, and the terminal that the command runs in.
+//! The real engines, and the terminal of the command.
 
 use filemap_job::{Engine, Job};
 use filemap_kernel::engine::{Boot, HostKernel, PreparedJob};
@@ -9,7 +9,7 @@ use filemap_study::engine::{Engines, Progress, Undoing};
 use crate::error::Error;
 use crate::{interrupt, progress};
 
-/// The model, the running kernel, and those that QEMU boots.
+/// The model, the running kernel, and kernels booted by QEMU.
 #[derive(Clone, Copy, Debug)]
 pub struct RealEngines;
 
@@ -48,7 +48,7 @@ impl Engines for RealEngines {
     }
 }
 
-/// The running kernel. As long as it lives, signals undo what its jobs change.
+/// The running kernel. While it lives, signals undo the changes of its jobs.
 pub struct Host {
     kernel: HostKernel,
     _undoing: Undoing,

@@ -1,16 +1,16 @@
-//! Why a command ended early.
+//! Errors of the command line.
 
 pub use filemap_study::Error;
 pub use filemap_study::error::reason;
 
-/// What clap has to say, without its usage lines.
+/// Converts an error of clap to one line, without usage.
 pub fn from_clap(error: &clap::Error) -> Error {
     use clap::error::ErrorKind;
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Error::Usage("a command is missing; try filemap --help".to_string());
     }
     if error.kind() == ErrorKind::InvalidUtf8 {
-        // clap does not say which.
+        // clap does not report which argument is not UTF-8.
         let word = std::env::args_os().find(|word| word.to_str().is_none()).unwrap_or_default();
         let shown = word.to_string_lossy().replace(char::is_control, "?");
         return Error::Usage(format!("'{shown}' is not UTF-8; give a name that is"));

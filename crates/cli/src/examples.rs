@@ -1,6 +1,6 @@
 //! Examples of each command, for its help and its man page.
 
-/// A command line, and what it is for.
+/// An example command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
     /// What it does, as a sentence.
@@ -9,7 +9,7 @@ pub struct Example {
     pub command: &'static str,
 }
 
-/// The examples of the subcommand `name`; none for a name that is no subcommand.
+/// Examples of the subcommand `name`; empty for an unknown name.
 pub fn of(name: &str) -> Vec<Example> {
     let paragraphs = include_str!("examples.sh").split("\n\n").map(str::trim_end);
     let examples = paragraphs.filter_map(|text| text.strip_prefix("# ")?.split_once('\n'));
@@ -17,7 +17,7 @@ pub fn of(name: &str) -> Vec<Example> {
     of_name.map(|(does, command)| Example { does, command }).collect()
 }
 
-/// The examples of the subcommand `name` as the end of its help.
+/// Examples of the subcommand `name`, as the last section of its help.
 pub fn help(name: &str) -> String {
     of(name).iter().fold("Examples:".to_string(), |text, example| {
         format!("{text}\n  {}\n    {}\n", example.does, example.command)

@@ -1,4 +1,4 @@
-//! Signals that end the command: its children are killed and its journal is undone first.
+//! Signals that end the command: it kills its children and undoes its changes first.
 
 use std::fs;
 use std::io::{IsTerminal, Write, stderr};
@@ -17,48 +17,47 @@ use crate::output;
 use crate::progress::CLEAR_LINE;
 use crate::say;
 
-/// Exit code of a command that a signal ended, less the signal's number, as shells have it.
+/// Exit code of a command killed by signal N, minus N, as in shells.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// Signals that are handled even if they were ignored: shells have a command in the background
-/// ignore them.
+/// Signals that are handled even if ignored at startup: shells ignore them for background commands.
 const ALWAYS_HANDLED: [i32; 2] = [SIGINT, SIGQUIT];
 
-/// Signals that stay ignored if they were ignored when the command started, as `nohup` wants it.
+/// Signals that stay ignored if ignored at startup, as with `nohup`.
 const HANDLED_UNLESS_IGNORED: [i32; 6] = [SIGHUP, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU];
 
-/// The changes to the machine that are undone before the command ends.
+/// Changes to the machine, undone before the command exits.
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);
 
 /// Whether an [`InterruptCounter`] is alive.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 
-/// SIGINTs since it began.
+/// Number of SIGINTs since the counter was created.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Printed if a signal ends the command.
+/// Message printed if a signal ends the command.
 static EXIT_MESSAGE: Mutex<Option<String>> = Mutex::new(None);
 
 fn exit_message() -> MutexGuard<'static, Option<String>> {
     EXIT_MESSAGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Maximum number of SIGINTs that are counted. The next one ends the command.
+/// Maximum number of SIGINTs that are counted; the next one ends the command.
 const MAX_COUNTED: u32 = 2;
 
-/// While it lives, the first SIGINTs are counted and do not end the command, so that it can print
-/// its results so far.
+/// While it lives, the first SIGINTs are counted instead of ending the command, so that it can
+/// print partial results.
 pub struct InterruptCounter(());
 
 impl InterruptCounter {
-    /// Begins to count from 0.
+    /// Starts counting from 0.
     pub fn begin() -> Self {
         COUNT.store(0, Ordering::SeqCst);
         IS_COUNTING.store(true, Ordering::SeqCst);
         InterruptCounter(())
     }
 
-    /// The number of SIGINTs since.
+    /// Number of SIGINTs so far.
     pub fn times(&self) -> u32 {
         COUNT.load(Ordering::SeqCst)
     }
@@ -76,21 +75,21 @@ impl Drop for InterruptCounter {
     }
 }
 
-/// Whether `signal` is counted and does not end the command.
+/// Whether `signal` is only counted.
 fn is_counted(signal: i32) -> bool {
     let is_counting = signal == SIGINT && IS_COUNTING.load(Ordering::SeqCst);
     is_counting && COUNT.fetch_add(1, Ordering::SeqCst) < MAX_COUNTED
 }
 
-/// Exit code of a command that SIGINT ended.
+/// Exit code after SIGINT.
 pub const INTERRUPTED: u8 = (SIGNAL_EXIT_BASE + SIGINT) as u8;
 
-/// Makes signals end the command in order: its children are killed, then the journal is undone.
-/// Signals that arrive meanwhile are ignored.
+/// Installs signal handlers that kill child processes and undo the journal before exiting. Further
+/// signals are ignored meanwhile.
 pub fn exit_on_signals() {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let handled = HANDLED_UNLESS_IGNORED.into_iter().filter(|&signal| !ignores(&status, signal));
-    // Without a handler a signal kills the command, and the next one undoes what it left.
+    // Without handlers a signal kills the command, and the next command undoes its changes.
     let Ok(mut signals) = Signals::new(ALWAYS_HANDLED.into_iter().chain(handled)) else { return };
     let (began, begins) = channel();
     let spawned = Builder::new().spawn(move || {
@@ -99,14 +98,14 @@ pub fn exit_on_signals() {
             end(signal);
         }
     });
-    // glibc aborts the process if a starting thread finds no memory, so this one starts before
-    // anything else allocates much.
+    // glibc aborts the process if a new thread cannot allocate memory, so it is started before
+    // anything allocates much.
     if spawned.is_ok() {
         let _ = begins.recv();
     }
 }
 
-/// Whether `signal` is ignored, by the SigIgn mask of a /proc/PID/status.
+/// Whether `signal` is ignored, according to the SigIgn mask in /proc/PID/status.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -114,7 +113,7 @@ fn ignores(status: &str, signal: i32) -> bool {
 }
 
 fn end(signal: i32) -> ! {
-    // Held until the process is gone: no journal is opened from now on.
+    // Held until exit, so that no journal is opened from now on.
     let journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
     shutdown::begin();
     if stderr().is_terminal() {
@@ -134,7 +133,7 @@ fn end(signal: i32) -> ! {
     std::process::exit(SIGNAL_EXIT_BASE + signal)
 }
 
-/// Prints the settings that are not restored because somebody else has changed them meanwhile.
+/// Prints the settings that were not restored because someone else has changed them meanwhile.
 fn report_unrestored(journal: &Journal) {
     journal.unrestored().into_iter().for_each(say);
 }
@@ -147,7 +146,7 @@ pub struct Undoing(());
 impl Drop for Undoing {
     fn drop(&mut self) {
         let mut journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
-        // Here, so that a signal finds either the journal or no file of it.
+        // Under the lock, so that a signal finds either the journal or no journal file.
         if let Some(journal) = journal.take() {
             journal.remove_if_empty();
             report_unrestored(&journal);
@@ -155,10 +154,10 @@ impl Drop for Undoing {
     }
 }
 
-/// Opens a journal that signals undo too, while the second value lives.
+/// Opens a journal that signals undo while the guard lives.
 ///
 /// # Errors
-/// When there is no place for it.
+/// If the journal cannot be created.
 pub fn journal() -> Result<(Journal, Undoing), Error> {
     let mut listed = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
     let journal = Journal::open()?;

@@ -1,4 +1,4 @@
-//! The flags of a job, and which of them each command takes.
+//! Job flags of the commands.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -7,27 +7,27 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use filemap_job::{Error as JobError, Flag, Group, JobSpec, Kind, SizeText, parse_count};
 
-/// What the flags of a job say.
+/// Values of the job flags.
 #[derive(Clone, Debug, Default)]
 pub struct JobFlags {
-    /// Their values, as the keys of a job file.
+    /// Values by job file key.
     pub spec: JobSpec,
-    /// The kernels to boot; `spec` has the first.
+    /// Kernel images to boot; the first is also in `spec`.
     pub image: Vec<String>,
-    /// The directory of each kernel's modules.
+    /// Module directories of the images.
     pub modules: Vec<String>,
 }
 
-/// A command that runs a job: which flags it takes.
+/// The job flags of a command.
 pub trait JobCommand {
-    /// The groups of flags.
+    /// Groups of flags that it accepts.
     const GROUPS: &'static [Group];
-    /// Keys of these groups that it has no flag for.
+    /// Keys of these groups that it does not accept.
     const WITHOUT: &'static [&'static str] = &[];
-    /// Whether it boots several kernels.
+    /// Whether it accepts several kernel images.
     const SEVERAL_KERNELS: bool = false;
 
-    /// The flags, in the order of help.
+    /// Its flags, in the order of help.
     fn flags() -> impl Iterator<Item = &'static Flag> {
         let in_group = |group| Flag::all().filter(move |flag| flag.group == group);
         let flags = Self::GROUPS.iter().flat_map(move |&group| in_group(group));
@@ -52,7 +52,8 @@ impl JobCommand for Compare {
     const SEVERAL_KERNELS: bool = true;
 }
 
-/// `filemap conform`: one thread, once on each engine. No kernel has the governor's policy.
+/// `filemap conform`: one thread, one run per engine. The governor's policy does not exist in
+/// kernels.
 #[derive(Debug)]
 pub enum Conform {}
 
@@ -70,7 +71,7 @@ impl JobCommand for Conform {
     const WITHOUT: &'static [&'static str] = &["on", "governor", "cpus"];
 }
 
-/// `filemap explain`, which reads one log.
+/// `filemap explain`, which evaluates a single run.
 #[derive(Debug)]
 pub enum Explain {}
 
@@ -79,7 +80,7 @@ impl JobCommand for Explain {
     const WITHOUT: &'static [&'static str] = &["runs"];
 }
 
-/// `filemap advise`: the recorded program on another machine, in the model.
+/// `filemap advise`: settings of the model for the recorded program.
 #[derive(Debug)]
 pub enum Advise {}
 
@@ -87,7 +88,7 @@ impl JobCommand for Advise {
     const GROUPS: &'static [Group] = &[Group::Rules, Group::Seed, Group::Memory, Group::Machine];
 }
 
-/// `filemap search`: what the jobs that it draws have in common, in the model.
+/// `filemap search`: common settings of the generated jobs, in the model.
 #[derive(Debug)]
 pub enum Search {}
 
@@ -104,7 +105,7 @@ impl JobCommand for Search {
     const WITHOUT: &'static [&'static str] = &["with", "accesses_file", "file", "cold", "cpus"];
 }
 
-/// The flags of a job that the command `C` takes.
+/// The job flags that the command `C` accepts.
 #[derive(Debug)]
 pub struct JobArgs<C> {
     flags: JobFlags,
@@ -129,7 +130,7 @@ impl<C: JobCommand> Args for JobArgs<C> {
     }
 }
 
-/// The argument for `flag`, which a command with `several_kernels` takes once for each.
+/// The argument for `flag`, which may be repeated with `several_kernels` if the flag allows it.
 fn arg(flag: &'static Flag, several_kernels: bool) -> Arg {
     let arg = Arg::new(flag.key).long(flag.name).help_heading(flag.group.heading());
     let (from, to) = flag.range;
@@ -190,8 +191,8 @@ impl<C: JobCommand> FromArgMatches for JobArgs<C> {
     }
 }
 
-/// Parses a whole number. Messages say that it is to be from `from` to `to`, but any number of 64
-/// bits passes: validating the job refuses the others.
+/// Parses a whole number. Error messages name the range `from` to `to`, but any 64-bit number is
+/// accepted here: validation of the job rejects the others.
 pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
     parse_count(text).map_err(|error| match error {
         JobError::OutOfRange { value, .. } => {
@@ -201,7 +202,7 @@ pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
     })
 }
 
-/// A size, which is parsed when the job is validated.
+/// A size, parsed on validation of the job.
 pub fn size(text: &str) -> Result<SizeText, String> {
     Ok(SizeText(text.to_string()))
 }
@@ -226,7 +227,7 @@ mod tests {
         args.job.spec.clone()
     }
 
-    /// Each flag is also the key of a job file and a word of the command that repeats the job.
+    /// Each flag is a key of job files, and an argument of the command that repeats the job.
     #[test]
     fn each_flag_is_the_key_of_its_name() {
         for flag in Flag::all() {

@@ -1,4 +1,4 @@
-//! Reads the job of a command: a job file or a recording, with flags on top.
+//! Reading the job of a command: a job file or a recording, overridden by flags.
 
 use std::fs::Metadata;
 
@@ -11,10 +11,11 @@ use crate::job_flags::JobFlags;
 use crate::output::Inputs;
 use crate::recording;
 
-/// The job of the file at `path`, if there is one, with `flags` on top, and what is read for it.
+/// Reads the job at `path`, if given, overridden by `flags`. Also returns the files that are read
+/// for it.
 ///
 /// # Errors
-/// A file that cannot be read; a flag that does not go with the job.
+/// A file that cannot be read; a flag that conflicts with the job.
 pub fn read(path: Option<&str>, flags: &JobFlags) -> Result<(JobInput, Inputs), Error> {
     let source = match path {
         None => JobSource::Flags(Box::default()),
@@ -26,10 +27,11 @@ pub fn read(path: Option<&str>, flags: &JobFlags) -> Result<(JobInput, Inputs), 
     with_flags(path, source, flags)
 }
 
-/// The job of `source` at `path`, with `flags` on top, and what is read for it.
+/// The job of `source` at `path`, overridden by `flags`. Also returns the files that are read for
+/// it.
 ///
 /// # Errors
-/// A flag that does not go with the job.
+/// A flag that conflicts with the job.
 pub fn with_flags(
     path: Option<&str>,
     source: JobSource,
@@ -40,11 +42,11 @@ pub fn with_flags(
     Ok((input, inputs))
 }
 
-/// The job file with tables at `path`, or the recording there; `None` if it has no tables, or
-/// cannot be read twice.
+/// Reads the recording or the job file with tables at `path`; `None` if it has no tables or cannot
+/// be read twice.
 ///
 /// # Errors
-/// A file that is empty, or what is wrong with it.
+/// An empty or invalid file.
 pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
     let data = std::fs::metadata(path).ok().filter(Metadata::is_file);
     let Some(data) = data else { return Ok(None) };
@@ -66,7 +68,7 @@ pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// Why a command takes no `flag` with the job file with tables at `path`.
+/// The error for `flag`, given with the job file with tables at `path`.
 pub fn not_of_tables(flag: &str, path: &str) -> Error {
     Error::Usage(format!(
         "{flag} is for a job of one file, and {path} is a program; remove the flag, or give a job \
@@ -74,7 +76,7 @@ pub fn not_of_tables(flag: &str, path: &str) -> Error {
     ))
 }
 
-/// `flags` without those that say where a job runs.
+/// `flags` without those that select where a job runs.
 pub fn without_place(flags: &JobSpec) -> JobSpec {
     JobSpec { on: None, kernel: None, image: None, modules: None, with: None, ..flags.clone() }
 }

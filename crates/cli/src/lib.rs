@@ -1,4 +1,4 @@
-//! The `filemap` command: flags, files and terminals around the model and its reports.
+//! The `filemap` command: command line, files and terminal handling for the model and its reports.
 
 mod args;
 mod commands;
@@ -30,30 +30,29 @@ use crate::output::Target;
 
 pub use commands::reference::{write_completions, write_man_pages};
 
-/// What a command that has done its work comes to.
+/// Result of a successful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
     CheckFailed,
-    /// What there was when SIGINT came.
+    /// Interrupted by SIGINT; partial results were printed.
     Interrupted,
-    /// A program that was run ended with this code.
+    /// Exit code of the program that was run.
     Ended(u8),
 }
 
-/// The definition of the command line, from which man pages and completions are generated.
+/// The command line, from which man pages and completions are generated.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The whole program. A process that was started as a probe's child, or as the first one of a
-/// guest, does not return from here.
+/// The main function. Does not return in a child process of a probe, or as init of a guest.
 pub fn main() -> ExitCode {
     filemap_kernel::probe::main_if_child();
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
     }
-    // Signals are for the program that is run then.
+    // Signals are meant for the program in this case.
     let runs_program = govern::is_meant(std::env::args_os());
     if !runs_program {
         interrupt::exit_on_signals();
@@ -102,8 +101,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Undoes what a killed run changed, and says what that was of the machine's settings. That it
-/// failed is no reason not to run.
+/// Undoes the changes left behind by a killed run and reports restored settings. Failures are not
+/// fatal.
 fn undo_what_was_left() {
     let recovered = journal::recover(&journal::state_directory());
     let lines: Vec<String> = match recovered {
@@ -116,9 +115,9 @@ fn undo_what_was_left() {
     lines.iter().for_each(say);
 }
 
-/// Says `line` on stderr.
+/// Prints `line` to stderr.
 fn say(line: impl Display) {
-    // Nobody is left to be told if stderr is closed.
+    // A closed stderr is ignored.
     let _ = writeln!(io::stderr(), "filemap: {line}");
 }
 
@@ -139,7 +138,7 @@ fn fail(error: &Error) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// Ends the command because of `error`, from where it cannot be handed on.
+/// Exits because of `error`, where it cannot be returned.
 fn end(error: &Error) -> ! {
     interrupt::wait_if_ending();
     tell(error);
@@ -148,7 +147,7 @@ fn end(error: &Error) -> ! {
 }
 
 fn tell(error: &Error) {
-    // A reader of stdout that has left, as head does, wants to hear no more.
+    // No message if the reader of stdout has exited, as `head` does.
     if !matches!(error, Error::ReaderLeft) {
         say(error.one_line());
     }

@@ -1,4 +1,4 @@
-//! The decision log as a stream of lines.
+//! The decision log as a stream of JSON lines.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,23 +9,23 @@ use filemap_kernel::trace::Observation;
 use crate::error::Error;
 use crate::output::Target;
 
-/// Writes decisions as lines of JSON as they come.
+/// Writes decisions as JSON lines.
 pub struct LineLog {
     writer: BufWriter<Target>,
-    /// The access at hand.
+    /// Number of the current access.
     access: u64,
 }
 
 impl LineLog {
-    /// A log into `target`.
+    /// Creates a log that writes to `target`.
     pub fn new(target: Target) -> Self {
         LineLog { writer: BufWriter::with_capacity(1 << 16, target), access: 0 }
     }
 
-    /// Writes what a kernel decided, as its tracepoints show it.
+    /// Writes the decisions of a kernel, as shown by its tracepoints.
     ///
     /// # Errors
-    /// When a line could not be written.
+    /// If a line cannot be written.
     pub fn write_observed(mut self, observed: &Observation) -> Result<(), Error> {
         let lines = observed.decisions.iter();
         for line in lines.filter_map(|decision| TracedLine::new(*decision, observed.shown)) {
@@ -37,10 +37,10 @@ impl LineLog {
         self.finish()
     }
 
-    /// Ends the log.
+    /// Completes the log.
     ///
     /// # Errors
-    /// When a line could not be written.
+    /// If a line could not be written.
     pub fn finish(mut self) -> Result<(), Error> {
         let flushed = self.writer.flush();
         let (target, _) = self.writer.into_parts();
@@ -60,7 +60,7 @@ impl LineLog {
 impl Log for LineLog {
     fn record(&mut self, decision: Decision) {
         if let Err(error) = self.write(decision) {
-            // The rules that call this cannot be stopped, and what is missing stays missing.
+            // The model, which calls this, cannot return an error, and the log would be incomplete.
             crate::end(&self.writer.get_ref().failed(&error));
         }
     }

@@ -1,4 +1,4 @@
-//! A progress bar for what takes long.
+//! Progress bar for long-running commands.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::mpsc::{Sender, channel};
@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What a bar shows.
+/// Template of the bar.
 const OF_TOTAL: &str = "{pos}/{len} jobs [{bar:40}] {elapsed}";
 
-/// The same where nobody knows how many jobs there will be.
+/// Template without a known number of jobs.
 const ENDLESS: &str = "{pos} jobs {elapsed}";
 
-/// What takes less shows no bar.
+/// Delay before the bar is shown, so that short commands show none.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
-/// Clears the line of a terminal, on which a bar may stand.
+/// Clears the current line of a terminal, which may hold a bar.
 pub const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Tells `line` on stderr while a command goes on.
+/// Prints `line` to stderr while a command runs.
 pub fn tell(line: &str) {
     let cleared = if stderr().is_terminal() { CLEAR_LINE } else { "" };
-    // At once: a bar is drawn by another thread. Nobody is left to be told if stderr is closed.
+    // A single write, as the bar is drawn by another thread. A closed stderr is ignored.
     let _ = stderr().write_all(format!("{cleared}filemap: {line}\n").as_bytes());
 }
 
-/// A bar on stderr, if that is a terminal; it is removed when this is dropped.
+/// A progress bar on stderr if that is a terminal. Dropping it removes the bar.
 pub struct Bar {
     bar: ProgressBar,
-    /// Dropping it ends the wait for the bar to be shown.
+    /// Dropping it cancels the delayed display of the bar.
     _done: Sender<()>,
 }
 
 impl Bar {
-    /// A bar for `total` jobs; `None` is as many as there is time for.
+    /// A bar for `total` jobs; `None`: unknown number.
     pub fn of(total: Option<u64>) -> Self {
         let bar = ProgressBar::hidden();
         total.iter().for_each(|&total| bar.set_length(total));
@@ -50,7 +50,7 @@ impl Bar {
                     shown.enable_steady_tick(Duration::from_millis(200));
                 }
             };
-            // Where there is no room for a thread, there is no bar.
+            // Without a thread, the bar is not shown.
             let _ = thread::Builder::new().spawn(show);
         }
         Bar { bar, _done: done }

@@ -1,4 +1,4 @@
-//! Recordings that a command reads.
+//! Reading recordings.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -12,35 +12,35 @@ use filemap_recording::{MAGIC, Reader};
 use crate::error::Error;
 use filemap_study::input;
 
-/// Whether the regular file at `path` begins as recordings do.
+/// Whether the regular file at `path` starts with the header of a recording.
 pub fn is_meant(path: &str) -> bool {
     let mut begin = [0; MAGIC.len()];
     let read = input::open(path).and_then(|mut file| file.read_exact(&mut begin));
     read.is_ok() && begin == MAGIC
 }
 
-/// The recording at `path`.
+/// Opens the recording at `path`.
 ///
 /// # Errors
-/// When it cannot be read, or is none.
+/// If it cannot be read, or is not a recording.
 pub fn open(path: &str) -> Result<Reader<BufReader<File>>, Error> {
     let (file, _) = input::regular("recording", path)?;
     Ok(Reader::new(BufReader::with_capacity(1 << 16, file), path)?)
 }
 
-/// The job of the recording at `path`. Files that are there as they were recorded are named by
-/// their path.
+/// Converts the recording at `path` to a job. Recorded files that still exist unchanged are
+/// referred to by path.
 ///
 /// # Errors
-/// When it cannot be read, or has no access to a file.
+/// If it cannot be read, or has no file accesses.
 pub fn job(path: &str) -> Result<Conversion, Error> {
     Ok(convert::convert(&mut open(path)?, &existing)?)
 }
 
-/// The file at `path`, if it can be read, is not empty, and lies where its pages can be dropped and
-/// counted.
+/// The file at `path`, if it is readable, not empty, and on a filesystem where its pages can be
+/// dropped and counted.
 pub fn existing(path: &Path) -> Option<ExistingFile> {
-    // Opening a device can do something by itself.
+    // Opening a device can have side effects.
     if !path.metadata().ok()?.is_file() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The files of a search: its state, and the jobs that it found.
+//! Files of a search: its state, and the job files of its results.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::output::Target;
 /// Maximum size of the state, in bytes.
 const MAX_STATE_BYTES: u64 = 16 << 20;
 
-/// The interrupts of the user, and the file with the state of the search.
+/// Counts interrupts, and stores the state of the search in a file.
 pub struct SearchKeeper {
     pub interrupts: InterruptCounter,
     pub state: Option<String>,
@@ -41,10 +41,11 @@ impl Keeper for SearchKeeper {
 }
 
 impl SearchKeeper {
-    /// The state of `search` in the file; the initial one if the file is missing or empty.
+    /// Reads the state of `search` from the file; the initial state if the file is missing or
+    /// empty.
     ///
     /// # Errors
-    /// When the file is no state, or the state of another search.
+    /// If the file is not a state file, or belongs to another search.
     pub fn read(&self, search: &Searching<'_, impl Engines + Sync>) -> Result<Found, Error> {
         let is_there = |path: &&String| fs::metadata(path).is_ok_and(|data| data.len() > 0);
         let Some(path) = self.state.as_ref().filter(is_there) else { return Ok(Found::default()) };
@@ -57,16 +58,16 @@ impl SearchKeeper {
     }
 }
 
-/// A directory for the job files of a search: new, or empty.
+/// A new or empty directory for the job files of a search.
 pub struct JobFiles {
     path: String,
 }
 
 impl JobFiles {
-    /// The directory at `path`.
+    /// Checks the directory at `path`, which may be missing.
     ///
     /// # Errors
-    /// When it is not empty, or its parent is missing.
+    /// If it is not empty, or its parent is missing.
     pub fn new(path: String) -> Result<Self, Error> {
         let refused =
             |reason: String| Error::Usage(format!("--output {}: {reason}", shell_word(&path)));
@@ -88,10 +89,10 @@ impl JobFiles {
         Ok(JobFiles { path })
     }
 
-    /// Writes the jobs of `search`, whose commands then name the files.
+    /// Writes the jobs of `search` to files, and makes their commands refer to them.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn write(&self, search: &mut Search) -> Result<(), Error> {
         if search.groups.is_empty() {
             return Ok(());

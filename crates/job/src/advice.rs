@@ -1,17 +1,17 @@
-//! The advice of a mapping as written: a set of flags.
+//! The advice of a mapping: a set of flags.
 
 use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 
 use crate::Error;
 use crate::limits::unknown;
 
-/// What the flags of a mapping may be.
+/// Valid flags.
 const KNOWN: [&str; 4] = ["normal", "random", "sequential", "hugepage"];
 
-/// The set that `text` lists, joined by `,`: at most one of the kinds of reading, and `hugepage`.
+/// Parses a set of flags, joined by `,`: at most one of the read hints, and `hugepage`.
 ///
 /// # Errors
-/// A flag that is none, that is given twice, or that another one excludes.
+/// An unknown, duplicate or conflicting flag.
 pub fn parse(text: &str) -> Result<Advice, Error> {
     let (mut read, mut huge) = (None, HugeHint::None);
     for word in text.split(',').map(str::trim) {
@@ -38,7 +38,7 @@ fn excluded(first: &'static str, second: &'static str) -> Error {
     Error::AdviceExcluded { first, second }
 }
 
-/// The advice given, or none.
+/// Parses the advice, if given.
 pub(crate) fn valid(text: &Option<String>) -> Result<Advice, Error> {
     let advice = text.as_deref().map_or(Ok(Advice::NORMAL), parse);
     advice.map_err(|error| error.of("advice"))

@@ -1,17 +1,17 @@
-//! Which mappings a governor is for.
+//! Mappings that the governor is responsible for.
 
 use filemap_core::address::vma::Advice;
 
 use crate::parts::Mapping;
 use crate::program::{Job, NamedMapping};
 
-/// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and
-/// readahead reads not much more than they have.
+/// Minimum size of a governed mapping, in bytes. Programs have many smaller ones, where readahead
+/// reads little in excess.
 const LEAST_GOVERNED_BYTES: u64 = 16 << 20;
 
 impl Mapping {
-    /// Why a governor leaves it alone, on pages of `page_size` bytes; `None` where it is for such
-    /// mappings.
+    /// Why the governor ignores the mapping with pages of `page_size` bytes; `None` if it is
+    /// governed.
     pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
         match () {
             () if self.exec => Some("it is executable"),
@@ -29,21 +29,21 @@ impl Mapping {
 }
 
 impl NamedMapping {
-    /// [`Mapping::ungoverned`], and of the segments of a program.
+    /// As [`Mapping::ungoverned`]; also covers ELF segments.
     pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
         of_segments(!self.segments.is_empty()).or_else(|| self.mapping.ungoverned(page_size))
     }
 }
 
 impl Job {
-    /// Whether the governor's policy reads ahead in one of its mappings.
+    /// Whether the governor's policy replaces readahead in any of its mappings.
     pub fn is_governed(&self) -> bool {
         let page_size = self.page_size();
         self.machine.governor && self.mappings.iter().any(|of| of.ungoverned(page_size).is_none())
     }
 }
 
-/// Why a program's segments are left alone.
+/// Why ELF segments are ignored, if `are_mapped`.
 fn of_segments(are_mapped: bool) -> Option<&'static str> {
     are_mapped.then_some("its segments are mapped before a governor is there")
 }

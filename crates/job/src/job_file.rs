@@ -1,4 +1,4 @@
-//! The text of a job file: which form it has, and what is wrong with it, in one line.
+//! Job file syntax: which form a file has, and errors in one line.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,32 +6,32 @@ use toml::de::{DeTable, DeValue};
 use crate::Error;
 use crate::size::{shorten, shorten_to};
 
-/// Longest message about one value.
+/// Maximum length of a message about one value.
 const MAX_MESSAGE: usize = 450;
 
-/// Which keys a job file has outside of its tables.
+/// The form of a job file, which decides about its top-level keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The flags of a job of one file.
+    /// Flags of a job with a single file.
     OneFile,
-    /// Those of a program.
+    /// A job file with tables.
     Program {
-        /// The keys that stand before its tables.
+        /// Top-level keys.
         keys: &'static [&'static str],
     },
 }
 
-/// The tables that tell a program from a job of one file.
+/// Tables that only job files with tables have.
 const TABLES: [&str; 4] = ["file", "open", "mapping", "thread"];
 
-/// Whether a job file has tables of files, opens, mappings or threads, as a program has.
+/// Whether a job file has tables of files, opens, mappings or threads.
 pub(crate) fn has_tables(text: &str) -> bool {
     let Ok(table) = text.parse::<toml::Table>() else { return has_headers(text) };
     let tables = TABLES.map(|key| table.get(key));
     tables.into_iter().flatten().any(|value| value.is_array() || value.is_table())
 }
 
-/// The same of a text that is no TOML: a line of its own says that such a table begins.
+/// The same for invalid TOML: whether a line is the header of such a table.
 fn has_headers(text: &str) -> bool {
     let headers = text.lines().filter_map(|line| {
         let name = line.trim_start().strip_prefix('[')?;
@@ -41,7 +41,7 @@ fn has_headers(text: &str) -> bool {
     headers.map(str::trim).any(|name| TABLES.contains(&name))
 }
 
-/// What `error` says about `text`, with the line, the table and the key that it is about.
+/// Converts `error` to one line with the line number, table and key.
 pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
@@ -52,20 +52,19 @@ pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Er
     Error::JobFile { line: line + 1, text: shown, message }
 }
 
-/// Where something stands in a job file.
+/// The position of a value in a job file.
 #[derive(Clone, Debug, Default)]
 struct Position {
-    /// The keys of the tables that it stands in, from the outermost.
+    /// Names of the enclosing tables, outermost first.
     headers: Vec<String>,
-    /// The same in words, as other messages name them: `file 'data'`.
+    /// The same for messages: `file 'data'`.
     names: Vec<String>,
-    /// Its own key.
+    /// Key of the value.
     key: String,
 }
 
 impl Position {
-    /// The innermost place in `table` that holds byte `at` of the text. `outer` is where the table
-    /// stands.
+    /// The innermost value in `table` at byte offset `at`. `outer` is the position of the table.
     fn find(table: &DeTable<'_>, at: usize, outer: Position) -> Option<Position> {
         for (key, value) in table {
             let of_key = || Position { key: key.get_ref().to_string(), ..outer.clone() };
@@ -82,7 +81,7 @@ impl Position {
         None
     }
 
-    /// The same in the tables that are the value of `of`.
+    /// The same for tables that are the value at `of`.
     fn find_inside(value: &DeValue<'_>, at: usize, of: &Position) -> Option<Position> {
         let tables: &[Spanned<DeValue<'_>>] = match value {
             DeValue::Table(table) => return Position::find(table, at, of.in_table(table, 0, 1)),
@@ -97,8 +96,8 @@ impl Position {
         })
     }
 
-    /// The place of table `number` of so many that are the value of this, counted from 0. The only
-    /// thread of a program is not named, as in other messages.
+    /// The position of table `number`, from 0, of `all` tables at this key. The only thread of a
+    /// job is not named, as in other messages.
     fn in_table(&self, table: &DeTable<'_>, number: usize, all: usize) -> Position {
         let name = table.get("name").and_then(|name| name.get_ref().as_str());
         let number = number + 1;
@@ -119,7 +118,7 @@ impl Position {
         }
     }
 
-    /// `message`, which the reader of TOML gives, with this place and a remedy.
+    /// Adds the position and a remedy to `message` of the TOML parser.
     fn told(&self, message: &str, form: Form) -> String {
         let names: String = self.names.iter().map(|name| format!("{name}: ")).collect();
         if let Some((unknown, known)) = message.split_once(", expected")
@@ -144,7 +143,7 @@ impl Position {
         names + &message.replace("duplicate key", "duplicate key; give it once")
     }
 
-    /// Which keys can stand where `key` does not, of which the reader of TOML lists those `known`.
+    /// Describes the valid keys in place of the unknown `key`; `known` is the TOML parser's list.
     fn keys(&self, key: &str, known: &str, form: Form) -> String {
         let misplaced = match form {
             Form::Program { keys } if keys.contains(&key) => {
@@ -165,7 +164,7 @@ impl Position {
         }
     }
 
-    /// What to give where the reader of TOML wants `wanted`.
+    /// What to give, if the TOML parser expects `wanted`.
     fn remedy(&self, wanted: &str) -> String {
         match wanted {
             "u64" => "a whole number, 0 or more".to_string(),
@@ -182,7 +181,7 @@ impl Position {
     }
 }
 
-/// What a key asks for that decides how files are read, and that nothing here knows of.
+/// Why `key` is not supported, for options that affect reads but are not modelled.
 fn not_modelled(key: &str) -> Option<&'static str> {
     Some(match key {
         "locked" | "mlock" | "mlockall" => {

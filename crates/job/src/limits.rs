@@ -1,4 +1,4 @@
-//! Values of flags, held against what is allowed.
+//! Range checks of flag values.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::bounds::{MAX_BYTES, MAX_PIECES};
 use crate::size::{SizeText, format_duration, format_size, parse_duration_ns, shorten};
 
-/// `value` if it is from `from` to `to`.
+/// Returns `value` if it is between `from` and `to`, inclusive.
 pub(crate) fn within(flag: &'static str, value: u64, from: u64, to: u64) -> Result<u64, Error> {
     if (from..=to).contains(&value) {
         return Ok(value);
@@ -18,7 +18,7 @@ pub(crate) fn within(flag: &'static str, value: u64, from: u64, to: u64) -> Resu
     Err(out_of_range(value, from, to).of(flag))
 }
 
-/// The size in bytes, if given, from `from` to `to`.
+/// Parses a size in bytes, if given, between `from` and `to`, inclusive.
 pub(crate) fn size(
     flag: &'static str,
     text: &Option<SizeText>,
@@ -30,7 +30,8 @@ pub(crate) fn size(
     bytes.map(Some).map_err(|error| error.of(flag))
 }
 
-/// `value`, which `text` says, if it is in `range`, whose ends messages show as `shown` has them.
+/// Returns `value`, parsed from `text`, if it is in `range`. `shown` formats the limits for
+/// messages.
 fn bounded(
     text: &str,
     value: Result<u64, Error>,
@@ -39,7 +40,7 @@ fn bounded(
 ) -> Result<u64, Error> {
     match value {
         Ok(value) if range.contains(&value) => Ok(value),
-        // Too large for 64 bits, or for this flag.
+        // Does not fit 64 bits, or the range.
         Ok(_) | Err(Error::OutOfRange { .. }) => {
             Err(out_of_range(shorten(text), shown(*range.start()), shown(*range.end())))
         }
@@ -47,7 +48,7 @@ fn bounded(
     }
 }
 
-/// The size in pages, if given, at least `from` pages and at most [`MAX_BYTES`].
+/// Parses a size in pages, if given, of at least `from` pages and at most [`MAX_BYTES`].
 pub(crate) fn pages(
     flag: &'static str,
     text: &Option<SizeText>,
@@ -68,7 +69,7 @@ pub(crate) fn pages(
     .of(flag))
 }
 
-/// The duration in nanoseconds, if given, from `from` to `to`.
+/// Parses a duration in nanoseconds, if given, between `from` and `to`, inclusive.
 pub(crate) fn duration(
     flag: &'static str,
     text: &Option<String>,
@@ -80,8 +81,8 @@ pub(crate) fn duration(
     ns.map(Some).map_err(|error| error.of(flag))
 }
 
-/// The pages of each piece that a mapping of `mapped` pages is split into: at most as many pieces
-/// as a process may have VMAs.
+/// Checks the number of pages per VMA of a split mapping of `mapped` pages: the number of VMAs must
+/// not exceed the limit per process.
 pub(crate) fn split_pages(pages: u64, mapped: u64) -> Result<PageCount, Error> {
     match mapped.div_ceil(MAX_PIECES) {
         _ if pages == 0 => Err(Error::Zero { remedy: "the pages of each piece, such as 64" }),
@@ -92,7 +93,7 @@ pub(crate) fn split_pages(pages: u64, mapped: u64) -> Result<PageCount, Error> {
     .map_err(|error| error.of("split"))
 }
 
-/// The named value, or `default` if none is given.
+/// Parses a name; `default` if not given.
 pub(crate) fn name<T: FromStr<Err = Error>>(
     flag: &'static str,
     text: &Option<String>,
@@ -101,7 +102,7 @@ pub(crate) fn name<T: FromStr<Err = Error>>(
     text.as_ref().map_or(Ok(default), |text| text.parse().map_err(|error: Error| error.of(flag)))
 }
 
-/// The one of `all` with the name given, or `default` if none is given.
+/// Finds the element of `all` with the given name; `default` if not given.
 pub(crate) fn one_of<T: Copy, const N: usize>(
     flag: &'static str,
     what: &'static str,

@@ -1,6 +1,6 @@
-//! Enumerations whose variants have names on the command line.
+//! Enumerations with names on the command line.
 
-/// Declares an enum with `ALL`, `name`, `Display` and `FromStr` over its names.
+/// Declares an enum with `ALL`, `name`, and `Display` and `FromStr` by name.
 macro_rules! named {
     (
         $(#[$about:meta])* $what:literal
@@ -11,10 +11,10 @@ macro_rules! named {
         pub enum $enum { $( $(#[$doc])* $variant, )+ }
 
         impl $enum {
-            /// Every variant, in the order in which help names them.
+            /// Every variant, in the order of help.
             pub const ALL: &'static [$enum] = &[$($enum::$variant),+];
 
-            /// The name on the command line and in records.
+            /// Name on the command line and in records.
             pub const fn name(self) -> &'static str {
                 match self { $($enum::$variant => $name),+ }
             }

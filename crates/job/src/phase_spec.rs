@@ -1,10 +1,10 @@
-//! A phase as written.
+//! A `[[phase]]` table of a job with a single file.
 
 use serde::{Deserialize, Serialize};
 
 use crate::size::SizeText;
 
-/// One `[[phase]]` of a job as written.
+/// A `[[phase]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PhaseSpec {
@@ -14,22 +14,23 @@ pub struct PhaseSpec {
     /// Number of accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
-    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
+    /// Number of accesses as a fraction of the mapping's pages, or for reads of its bytes in blocks
+    /// of `bs`. Default: 0.01.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
-    /// Path of a list of page indexes.
+    /// Path of a file with page indexes, one per line, instead of a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses_file: Option<String>,
-    /// Seed of random patterns; the job's if not given.
+    /// Seed of random patterns. Default: the job's seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+    /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_text: Option<String>,
-    /// Size of a read.
+    /// Block size of each read. Default: `4k`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,
-    /// Text of `accesses_file`, which the caller reads.
+    /// Contents of `accesses_file`, read by the caller.
     #[serde(skip)]
     pub accesses_text: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! From the accesses of a phase as written to ones that can be run.
+//! Validation of the accesses of a phase.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::seed;
 use crate::size::{format_size, shorten};
 use crate::workload::Workload;
 
-/// Size of a read in bytes where none is given.
+/// Default size of a read in bytes.
 pub(crate) const DEFAULT_READ_BYTES: u64 = 4096;
 
-/// Accesses as a fraction of the mapping where neither is given.
+/// Default number of accesses, as a fraction of the mapping.
 const DEFAULT_FRACTION: f64 = 0.01;
 
-/// What the accesses of a phase are counted against.
+/// The extent that accesses are counted against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Pages of the mapping.
     pub(crate) pages: PageCount,
-    /// Bytes that reads go over.
+    /// Bytes covered by reads.
     pub(crate) bytes: u64,
 }
 
@@ -73,13 +73,13 @@ impl PhaseSpec {
             .parse()
             .map_err(|error: Error| error.of("workload"))?;
         if let Workload::Interleave(streams) = workload {
-            // Each stream has a page of its own at least.
+            // Each stream needs at least one page of its own.
             within("workload interleave", streams, 1, mapped.0)?;
         }
         Ok(Pattern::Generated(workload))
     }
 
-    /// How many accesses; `bs_bytes` is the size of each where the phase reads.
+    /// Number of accesses, each of `bs_bytes` if the phase reads.
     fn count(
         &self,
         pattern: &Pattern,
@@ -126,9 +126,9 @@ impl PhaseSpec {
     }
 }
 
-/// `fraction` of what is mapped, rounded down: of its pages, or where each access reads `bs_bytes`
-/// of its bytes. By the fraction's decimal digits: 0.29 of 100 is 29, which a product of floats
-/// would miss.
+/// Number of accesses for `fraction` of the mapping, rounded down: of its pages, or for reads of
+/// its bytes in blocks of `bs_bytes`. Computed from the decimal digits of the fraction, as with
+/// floating point 0.29 of 100 would be less than 29.
 fn fraction_of(mapped: Extent, bs_bytes: Option<u64>, fraction: f64) -> Result<u64, Error> {
     let most = MAX_ACCESSES as f64;
     if !(fraction > 0.0 && fraction <= most) {
@@ -147,8 +147,8 @@ fn fraction_of(mapped: Extent, bs_bytes: Option<u64>, fraction: f64) -> Result<u
         }
         None => Error::NoAccess { fraction, pages: all },
     };
-    // A shortest decimal has at most 17 digits that matter, so the product of number and bytes
-    // is below 2^57 x 2^60. With more places than this it is less than one byte in any case.
+    // The shortest decimal has at most 17 significant digits, so number times bytes is below 2^57 x
+    // 2^60. With more than 38 decimals the result is less than one byte.
     if part.len() > 38 {
         return Err(none);
     }

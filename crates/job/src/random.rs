@@ -1,4 +1,4 @@
-//! Random jobs: what their generators share, so that a seed means the same job everywhere.
+//! Random jobs: shared by all generators, so that a seed gives the same job everywhere.
 
 use filemap_core::rules::{Kernel, Rules};
 use filemap_core::series::{Series, Switch};
@@ -6,7 +6,7 @@ use filemap_core::series::{Series, Switch};
 use crate::Workload;
 use crate::elf::{Elf, Load};
 
-/// A small generator of pseudo-random numbers (splitmix64).
+/// A pseudo-random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 
@@ -26,18 +26,18 @@ impl Rng {
         self.next() % bound
     }
 
-    /// True `percent` times out of a hundred.
+    /// True with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `from`, which is not empty.
+    /// A random element of `from`, which is not empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 }
 
-/// A workload over `pages` pages: one that faults, or one of `read(2)` too if `reads`.
+/// A workload over `pages` pages: one that touches, or with `reads` possibly one of `read(2)`.
 pub fn workload(rng: &mut Rng, pages: u64, reads: bool) -> Workload {
     let stride = Workload::Stride(1 + rng.below(200));
     let streams = Workload::Interleave(1 + rng.below(pages.min(5)));
@@ -52,7 +52,7 @@ pub fn workload(rng: &mut Rng, pages: u64, reads: bool) -> Workload {
     }
 }
 
-/// A program of `pages` pages of `page_size` bytes, whose segments share pages at random.
+/// An ELF file of `pages` pages of `page_size` bytes with random segments, which may share pages.
 pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
     let mut address = 0;
     let count = 1 + rng.below(5);
@@ -75,7 +75,7 @@ pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
     Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads }
 }
 
-/// Any switches that have a place in `kernel`, joined by `+`.
+/// Random switches supported by `kernel`, joined by `+`.
 pub fn series(rng: &mut Rng, kernel: Kernel) -> String {
     let rules = Rules::new(kernel, Series::BASELINE);
     let switches = Switch::ALL.map(|switch| rng.chance(40).then_some(switch));

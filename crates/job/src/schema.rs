@@ -10,21 +10,21 @@ use serde_json::{Map, Value};
 use crate::flags::JobSpec;
 use crate::size::SizeText;
 
-/// The schema of a job file.
+/// The JSON schema of job files.
 pub fn job() -> Schema {
     schema_for!(JobSpec)
 }
 
-/// The schema of what is written of a `T`: each key that is always there is required, and an
-/// object that does not say otherwise has no other keys.
+/// The JSON schema of serialized values of `T`: keys that are always written are required, and
+/// objects have no additional keys unless they say so.
 pub fn written<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with_transform(RecursiveTransform(close));
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Allows an object no keys but its own. Where alternatives stand beside its keys, each of them
-/// allows its own keys and these.
+/// Forbids additional keys in an object. With `oneOf`, each alternative allows its own keys and the
+/// common ones.
 fn close(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     let Some(Value::Object(properties)) = object.get("properties") else { return };
@@ -44,20 +44,20 @@ fn close(schema: &mut Schema) {
     }
 }
 
-/// Where something ran: what every record says, and what its engine adds.
+/// The environment of a record: keys common to all records. Engines add theirs.
 #[derive(serde::Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
 pub struct Environment {
-    /// When the command began, in UTC (RFC 3339).
+    /// Start time of the command, in UTC (RFC 3339).
     date: String,
-    /// Release of the kernel that the command ran on, whatever it ran.
+    /// Release of the running kernel, which is not necessarily the kernel that ran the job.
     host_kernel: Option<String>,
-    /// Version of this program.
+    /// Version of filemap.
     filemap: String,
-    /// Its commit, with `-dirty` where files differed from it; null where it was built outside
-    /// of a checkout.
+    /// Git commit of filemap, with `-dirty` if files were modified; null if built outside of a
+    /// checkout.
     revision: Option<String>,
-    /// What ran the job: `model`, `kernel`, or both.
+    /// Engine that ran the job: `model`, `kernel`, or both.
     engine: String,
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::record::{Counters, Record};
 
-    /// The keys of the object at `path`, references followed.
+    /// The keys of the object at `path`, following references.
     fn keys(schema: &Schema, path: &[&str]) -> Vec<String> {
         let root = schema.as_value();
         let mut at = root;
@@ -94,7 +94,7 @@ mod tests {
         at["properties"].as_object().unwrap().keys().cloned().collect()
     }
 
-    /// What `at` stands for: of an array its items, of alternatives the first.
+    /// Follows references, array items and the first of alternatives.
     fn resolved<'a>(root: &'a Value, mut at: &'a Value) -> &'a Value {
         loop {
             at = match (at["$ref"].as_str(), at["type"].as_str()) {

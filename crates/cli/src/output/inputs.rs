@@ -1,4 +1,4 @@
-//! An output is never an input, and never another output.
+//! Ensures that an output is neither an input nor another output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -14,19 +14,19 @@ use crate::job_flags::JobFlags;
 use crate::job_input::JobInput;
 use filemap_study::machine_profile;
 
-/// What a command reads.
+/// The inputs of a command.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// What each file is, and its path.
+    /// Description and path of each file.
     files: Vec<(String, String)>,
-    /// Directories with `lib/modules`.
+    /// Directories that contain `lib/modules`.
     modules: Vec<String>,
-    /// Files that a program has open: what each is, its number and its identity.
+    /// Open files of a program: description, file descriptor and identity.
     open: Vec<(&'static str, RawFd, Option<Identity>)>,
 }
 
 impl Inputs {
-    /// What the job `input` reads, with the kernels of `flags` and their modules.
+    /// The inputs of the job `input`, with the kernel images of `flags` and their modules.
     pub fn of(flags: &JobFlags, input: &JobInput) -> Self {
         let mut files = Vec::new();
         let mut add = |what: String, path: &str| files.push((what, path.to_string()));
@@ -52,21 +52,20 @@ impl Inputs {
         inputs
     }
 
-    /// Adds all that `others` has.
+    /// Adds all inputs of `others`.
     pub fn extend(&mut self, others: Inputs) {
         self.files.extend(others.files);
         self.modules.extend(others.modules);
         self.open.extend(others.open);
     }
 
-    /// Adds the file at `path`, which is `what`.
+    /// Adds the file at `path`, described by `what`.
     pub fn add(&mut self, what: &str, path: &str) {
         self.files.push((what.to_string(), path.to_string()));
     }
 
-    /// Adds the program at `path`, which is run with `arguments`, and what it may read: the files
-    /// that its arguments name, as `data` or `if=data`, and those that it has open as this process
-    /// does.
+    /// Adds the program at `path` and what it may read with these `arguments`: files named by
+    /// arguments, as `data` or `if=data`, and the stdin and stderr that it inherits.
     pub fn add_program(&mut self, path: &Path, arguments: &[OsString]) {
         self.add_regular("the program", path.as_os_str());
         for argument in arguments {
@@ -83,14 +82,14 @@ impl Inputs {
         ]);
     }
 
-    /// Adds the file at `path`, where a regular file is there.
+    /// Adds `path` if it is a regular file.
     pub fn add_regular(&mut self, what: &str, path: &OsStr) {
         let is_regular = fs::metadata(path).is_ok_and(|data| data.is_file());
         let path = path.to_str().filter(|_| is_regular);
         self.files.extend(path.map(|path| (what.to_string(), path.to_string())));
     }
 
-    /// Adds the machine profile `name`, which `what` names. A built-in one is no file.
+    /// Adds the machine profile `name`, unless it is built in.
     pub fn add_profile(&mut self, what: &str, name: &str) {
         if !machine_profile::is_built_in(name) {
             self.files.push((what.to_string(), name.to_string()));
@@ -98,23 +97,23 @@ impl Inputs {
     }
 }
 
-/// Refuses `outputs`, each a flag and its value, of which one is an input or another output. The
-/// report goes to stdout. Nothing is opened, made or changed.
+/// Rejects `outputs`, each a flag and its value, that are an input or another output. The report
+/// goes to stdout. Nothing is opened, created or changed.
 pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
     check_places(&places(outputs)?, inputs)
 }
 
-/// The same for a command whose report does not go to stdout.
+/// [`check`] for a command whose report does not go to stdout.
 pub fn check_files(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
     check_places(&places(outputs)?[1..], inputs)
 }
 
-/// The same for the only output.
+/// [`check_files`] for a single output.
 pub fn check_only(flag: &'static str, path: &str, inputs: &Inputs) -> Result<(), Error> {
     check_files(&[(flag, path)], inputs)
 }
 
-/// Stdout and the places of `outputs`, all of them different.
+/// Stdout and the destinations of `outputs`, which must all differ.
 fn places<'a>(outputs: &[(&'static str, &'a str)]) -> Result<Vec<Destination<'a>>, Error> {
     let mut places = vec![Destination::stdout()];
     for &(flag, path) in outputs {
@@ -169,7 +168,7 @@ fn both_on_stdout(one: &Destination, other: &Destination) -> Error {
 
 const STDOUT: &str = "stdout";
 
-/// Where something is to be written.
+/// The destination of an output.
 struct Destination<'a> {
     flag: &'static str,
     path: &'a str,
@@ -188,13 +187,14 @@ impl<'a> Destination<'a> {
         Destination { flag, path, is_stdout, identity }
     }
 
-    /// Where the report goes if nothing else does.
+    /// Default destination of the report.
     fn stdout() -> Self {
         let identity = Identity::of_open(io::stdout().as_fd());
         Destination { flag: STDOUT, path: "-", is_stdout: false, identity }
     }
 
-    /// Whether both are one. What goes to stdout takes the place of the report.
+    /// Whether both are the same. An output to stdout replaces the report and so does not conflict
+    /// with it.
     fn is(&self, other: &Destination) -> bool {
         match (self.is_stdout, other.flag) {
             (true, STDOUT) => false,
@@ -203,8 +203,8 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Whether what is written there is not just added to the file that is open as `number`, or to
-    /// that of stdout.
+    /// Whether writing here replaces the contents of the file open as `number`, instead of
+    /// appending through that descriptor or stdout.
     fn replaces(&self, number: RawFd) -> bool {
         let lead = Lead::of(Path::new(self.path));
         let is_open_file = matches!(lead, Ok(Lead::Descriptor(own)) if own == number);
@@ -218,7 +218,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Whether this is a file that is there, below `directory` or linked from there.
+    /// Whether it is an existing file below `directory`, or linked from there.
     fn lies_below(&self, directory: &Path) -> bool {
         let (Ok(directory), Some(Identity::Inode(dev, ino))) =
             (fs::canonicalize(directory), &self.identity)
@@ -230,7 +230,7 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Whether a file with this device and inode lies below `directory`.
+/// Whether a file with this device and inode is below `directory`.
 fn contains(directory: &Path, file: (u64, u64)) -> bool {
     let Ok(entries) = fs::read_dir(directory) else { return false };
     entries.flatten().any(|entry| match entry.metadata() {
@@ -240,7 +240,7 @@ fn contains(directory: &Path, file: (u64, u64)) -> bool {
     })
 }
 
-/// Whether `path` is stdout by any of its names.
+/// Whether `path` refers to stdout, under any name.
 pub fn is_stdout(path: &str) -> bool {
     path == "-" || matches!(Lead::of(Path::new(path)), Ok(Lead::Descriptor(1)))
 }

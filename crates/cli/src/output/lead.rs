@@ -1,4 +1,4 @@
-//! Where a path leads.
+//! Resolution of paths.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -7,23 +7,23 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Links that are followed before they are taken for a circle, as by the kernel.
+/// Maximum number of symbolic links to follow, as in the kernel.
 const MAX_LINKS: u32 = 40;
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lead {
-    /// To a file that this process has open, such as `/dev/stdout`.
+    /// A file descriptor of this process, as for `/dev/stdout`.
     Descriptor(RawFd),
-    /// To a directory entry that is no link, or to one that is not there yet.
+    /// A directory entry that is not a symbolic link, or does not exist yet.
     Entry(PathBuf),
 }
 
 impl Lead {
-    /// Follows the links of `path`, also those to what is not there.
+    /// Follows the symbolic links of `path`, including dangling ones.
     ///
     /// # Errors
-    /// A directory that is missing or may not be looked into; a circle of links.
+    /// A missing or inaccessible directory; too many links.
     pub fn of(path: &Path) -> io::Result<Lead> {
         let mut path = path.to_path_buf();
         for _ in 0..MAX_LINKS {
@@ -47,12 +47,12 @@ impl Lead {
     }
 }
 
-/// Whether a path can only be that of a directory.
+/// Whether a path can only refer to a directory.
 fn is_directory_name(path: &[u8]) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.")
 }
 
-/// What is wrong with `path` as the name of a file, where it can only be a directory.
+/// The error of `path` as the name of a file, if it can only refer to a directory.
 fn no_file(path: &Path) -> io::Error {
     match fs::metadata(path) {
         Ok(data) if data.is_dir() => ErrorKind::IsADirectory.into(),
@@ -61,25 +61,25 @@ fn no_file(path: &Path) -> io::Error {
     }
 }
 
-/// The number of the open file that `name` in `directory` stands for, if it is one of ours.
+/// The file descriptor that `name` in `directory` refers to, if it is one of this process.
 fn descriptor(directory: &Path, name: Option<&str>) -> Option<RawFd> {
     let own = ["/proc/self/fd", "/proc/thread-self/fd"];
     let is_own = own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| own == directory));
     name?.parse().ok().filter(|number| is_own && *number >= 0)
 }
 
-/// What tells one file from another, whatever its names.
+/// Identifies a file independently of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// A file that is there, by its device and inode.
+    /// An existing file, by device and inode.
     Inode(u64, u64),
-    /// A file that is not, by the device and inode of its directory, and its name there.
+    /// A new file, by device and inode of its directory, and its name.
     New(u64, u64, OsString),
 }
 
 impl Identity {
-    /// What `path` leads to. Nothing for a device such as `/dev/null` or a terminal, to which
-    /// everybody may write, and for what cannot be opened anyway.
+    /// The identity of the file at `path`. `None` for devices such as `/dev/null` or a terminal,
+    /// which can be shared, and for paths that cannot be opened.
     pub fn of_path(path: &Path) -> Option<Identity> {
         if let Ok(data) = fs::metadata(path) {
             return Identity::of(&data);
@@ -89,13 +89,13 @@ impl Identity {
         Some(Identity::New(directory.dev(), directory.ino(), entry.file_name()?.to_owned()))
     }
 
-    /// The same of a file that is open.
+    /// The identity of an open file.
     pub fn of_open(file: BorrowedFd<'_>) -> Option<Identity> {
         let data = file.try_clone_to_owned().and_then(|file| File::from(file).metadata());
         Identity::of(&data.ok()?)
     }
 
-    /// What `data` is of.
+    /// The identity of the file with this metadata.
     pub fn of(data: &Metadata) -> Option<Identity> {
         let kind = data.file_type();
         let shared = kind.is_char_device() || kind.is_socket();

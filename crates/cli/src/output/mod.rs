@@ -1,10 +1,10 @@
-//! Where reports go.
+//! Output files.
 //!
-//! Every output is opened before anything is run. Outputs and inputs are compared by device and
-//! inode, and a command of which two are the same file is refused. New contents go into a file
-//! without a name in the directory of the output, are synced, and are then put in its place. So an
-//! output has all of its old contents or all of the new ones. Pipes, devices and what the caller
-//! has open (`/dev/fd/N`) are written to as they are.
+//! All outputs are opened before anything runs. Outputs and inputs are compared by device and
+//! inode, and a command that uses a file twice is rejected. New contents are written to an unnamed
+//! file in the directory of the output, synced, and then moved into place, so an output has either
+//! all of its old contents or all of the new ones. Pipes, devices and inherited files (`/dev/fd/N`)
+//! are written to directly.
 
 mod flags;
 mod inputs;
@@ -22,48 +22,48 @@ pub use inputs::{Inputs, check_files, check_only, is_stdout};
 pub use replacement::abandon;
 pub use target::{Target, failed_on_stdout};
 
-/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By itself the kernel
-/// ends a program that tries.
+/// Makes writes beyond the file size limit (`ulimit -f`) fail. By default, SIGXFSZ kills the
+/// process.
 pub fn fail_at_size_limit() {
-    // SAFETY: ignoring a signal runs no code of ours.
+    // SAFETY: ignoring a signal installs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Opens `path`, which `flag` names, for a command that writes nothing else.
+/// Opens `path`, the value of `flag`, for a command with a single output.
 ///
 /// # Errors
-/// When it is one of `inputs` or stdout by another name, or cannot be written to.
+/// If it is one of `inputs` or another name of stdout, or cannot be written to.
 pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
     check_only(flag, path, inputs)?;
     Target::open(path)
 }
 
-/// The same for an output that is written over a long time: what there is of it lies beside `path`
-/// in `path.part` until it is whole, and stays there where this process is killed.
+/// [`open_one`] for an output that is written over a long time: until it is complete it is named
+/// `path.part`, which is left behind if this process is killed.
 ///
 /// # Errors
-/// As for [`open_one`]; when there is a part already.
+/// As for [`open_one`]; also if `path.part` exists.
 pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
     check_only(flag, path, inputs)?;
     Target::open_part(path)
 }
 
-/// The outputs of a command, opened before any job runs: one that cannot be written is refused
-/// before work is lost.
+/// The outputs of a command, opened before any job runs so that an unwritable output does not waste
+/// a run.
 pub struct Output {
     format: Format,
-    /// Files beside the printed report, by the flags that name them.
+    /// Output files in addition to the printed report, by flag.
     targets: Vec<(&'static str, Target)>,
-    /// Where the report itself goes, unless a file takes stdout.
+    /// Destination of the printed report, unless a file goes to stdout.
     stdout: Option<Target>,
 }
 
 impl Output {
-    /// Opens `files` and `others`, the further outputs of the command: each a flag and its value.
-    /// A file keeps its contents until all of the new ones are written.
+    /// Opens `files` and `others`, the further outputs of the command, each a flag and its value.
+    /// Files keep their contents until the new ones are complete.
     ///
     /// # Errors
-    /// When an output is one of `inputs` or another output, or cannot be written to.
+    /// If an output is one of `inputs` or another output, or cannot be written to.
     pub fn open(
         format: Format,
         files: &ReportFiles,
@@ -82,7 +82,7 @@ impl Output {
         Ok(Output { format, targets, stdout })
     }
 
-    /// Opens `files` only: stdout is that of a program.
+    /// Opens `files` only, as stdout belongs to the program that is run.
     ///
     /// # Errors
     /// As for [`Output::open`].
@@ -94,18 +94,18 @@ impl Output {
         Ok(Output { format: Format::Table, targets, stdout: None })
     }
 
-    /// Whether nothing is written.
+    /// Whether there are no outputs.
     pub fn is_none(&self) -> bool {
         self.targets.is_empty() && self.stdout.is_none()
     }
 
-    /// What `flag` names, for the command to write.
+    /// Takes the output of `flag`, which the command writes itself.
     pub fn take(&mut self, flag: &str) -> Option<Target> {
         let at = self.targets.iter().position(|(name, _)| *name == flag)?;
         Some(self.targets.remove(at).1)
     }
 
-    /// Whether the record goes anywhere: as JSON, or as a page.
+    /// Whether the record is written as JSON or as an HTML page.
     pub fn writes_json_or_page(&self) -> bool {
         let is_printed = self.stdout.is_some() && self.format == Format::Json;
         is_printed || self.targets.iter().any(|(flag, _)| ["--json", "--html"].contains(flag))
@@ -114,15 +114,15 @@ impl Output {
     /// Writes `report`.
     ///
     /// # Errors
-    /// When it cannot be written, or says that a kernel warned of itself.
+    /// If it cannot be written, or if it reports a kernel warning.
     pub fn write(self, report: &Report) -> Result<(), Error> {
         self.write_with_page(report, report)
     }
 
-    /// Writes `report`, with the page of `page`, which may have less detail.
+    /// Writes `report`, with the HTML page rendered from `page`, which may have less detail.
     ///
     /// # Errors
-    /// When it cannot be written, or says that a kernel warned of itself.
+    /// If it cannot be written, or if it reports a kernel warning.
     pub fn write_with_page(self, report: &Report, page: &Report) -> Result<(), Error> {
         let printed = report.render(self.format);
         self.write_printed(report, page, &printed)
@@ -131,12 +131,12 @@ impl Output {
     /// Writes `report`, and prints `letter`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_letter(self, report: &Report, letter: &Letter) -> Result<(), Error> {
         self.write_printed(report, report, &letter.text())
     }
 
-    /// Writes the record of `report` and the page of `page`, and prints `printed`.
+    /// Writes the JSON record of `report` and the HTML page of `page`, and prints `printed`.
     fn write_printed(mut self, report: &Report, page: &Report, printed: &str) -> Result<(), Error> {
         let page = self.take("--html").map(|target| (target, page.html()));
         if let Some(target) = self.take("--json") {

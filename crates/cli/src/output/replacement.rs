@@ -1,4 +1,4 @@
-//! A file that gets new contents whole, or keeps its old ones.
+//! Atomic replacement of file contents.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -10,29 +10,29 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 use tempfile::{Builder, TempPath};
 
-/// Mode of a new file, from which the umask takes.
+/// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
 
-/// Ends the name of what is not whole yet.
+/// Suffix of incomplete files.
 const PART: &str = ".part";
 
-/// Bits of a mode that a file hands to what takes its place. Writing to it takes the others.
+/// Mode bits that the new file inherits. Writing to a file clears the others.
 const MODE_BITS: u32 = 0o777;
 
-/// The new contents of a file, beside it. They are gone unless they are placed.
+/// New contents of a file, in the same directory. Discarded unless placed.
 pub struct Replacement {
     path: PathBuf,
     old: Option<Metadata>,
     file: File,
-    /// Its name for the time being, where the filesystem knows no files without one.
+    /// Its temporary name, on filesystems without `O_TMPFILE`.
     temporary: Option<TempPath>,
 }
 
 impl Replacement {
-    /// Makes room for new contents of `path`, which is no link; `old` says what is there.
+    /// Prepares new contents for `path`, which is not a symbolic link; `old` is the existing file.
     ///
     /// # Errors
-    /// When nothing can be made in the directory, or what is there cannot be replaced.
+    /// If no file can be created in the directory, or the existing one cannot be replaced.
     pub fn of(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
         let directory = replaceable(&path, old.as_ref())?;
         let (file, temporary) = match nameless(directory) {
@@ -49,10 +49,11 @@ impl Replacement {
         Ok(Replacement { path, old, file, temporary })
     }
 
-    /// The same with a name that stays where this process is killed: that of `path`, and `.part`.
+    /// [`Replacement::of`] with the name `path.part`, which is left behind if this process is
+    /// killed.
     ///
     /// # Errors
-    /// As for [`Replacement::of`]; when there is something of that name.
+    /// As for [`Replacement::of`]; also if `path.part` exists.
     pub fn in_part(place: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
         replaceable(&place, old.as_ref())?;
         let mut name = place.file_name().unwrap_or_default().to_owned();
@@ -69,15 +70,15 @@ impl Replacement {
         Ok(Replacement { path: place, old, file, temporary })
     }
 
-    /// Where the new contents are written.
+    /// The file to write the new contents to.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Puts the new contents in the place of the old ones, once the disk has them.
+    /// Replaces the old contents with the new ones, after syncing them to disk.
     ///
     /// # Errors
-    /// When that fails; the old ones are then there as they were.
+    /// If that fails; the old contents are unchanged.
     pub fn place(self) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         if let Some(old) = &self.old {
@@ -90,26 +91,26 @@ impl Replacement {
         match self.temporary {
             Some(temporary) => temporary.persist(&self.path)?,
             None if self.old.is_none() && link(&self.file, &self.path).is_ok() => {}
-            // A link cannot replace what is there.
+            // `linkat(2)` does not replace existing files.
             None => named(directory, |path| link(&self.file, path))?.1.persist(&self.path)?,
         }
-        // The contents are safe; that their name is, not every filesystem can promise.
+        // The contents are synced; not every filesystem can sync the directory.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
 }
 
-/// Gives `file` the owner and mode of `old`.
+/// Copies the owner and mode of `old` to `file`.
 fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        // Only root may give files away.
+        // Only root may change the owner.
         let _ = fchown(file, Some(old.uid()), Some(old.gid()));
     }
     file.set_permissions(Permissions::from_mode(old.mode() & MODE_BITS))
 }
 
-/// The directory of `path`, where it may be replaced.
+/// The directory of `path`, if the file may be replaced.
 fn replaceable<'a>(path: &'a Path, old: Option<&Metadata>) -> io::Result<&'a Path> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     if old.is_some_and(|old| is_kept_in_place(path, old, directory)) {
@@ -119,8 +120,8 @@ fn replaceable<'a>(path: &'a Path, old: Option<&Metadata>) -> io::Result<&'a Pat
     }
 }
 
-/// Whether `path` may be written and yet not be replaced: something is mounted there, or it is
-/// another user's in a directory such as `/tmp`.
+/// Whether `path` is writable but cannot be replaced: it is a mount point, or belongs to another
+/// user in a sticky directory such as `/tmp`.
 fn is_kept_in_place(path: &Path, old: &Metadata, directory: &Path) -> bool {
     let stat = rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
     let mounted = stat.is_ok_and(|s| s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
@@ -131,7 +132,7 @@ fn is_kept_in_place(path: &Path, old: &Metadata, directory: &Path) -> bool {
     mounted || (sticky && user != 0)
 }
 
-/// A file in `directory` without a name, which goes with this process however that ends.
+/// Creates an unnamed file in `directory`, which vanishes when this process exits for any reason.
 fn nameless(directory: &Path) -> io::Result<File> {
     if !Path::new("/proc/self/fd").exists() {
         return Err(rustix::io::Errno::OPNOTSUPP.into());
@@ -140,21 +141,21 @@ fn nameless(directory: &Path) -> io::Result<File> {
     Ok(rustix::fs::open(directory, flags, Mode::from_raw_mode(NEW_MODE))?.into())
 }
 
-/// Whether the filesystem, and nothing else, is why there is no file without a name.
+/// Whether the error means that the filesystem does not support unnamed files.
 fn has_no_nameless(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOSYS))
 }
 
-/// Gives `file`, which has no name, that of `path`.
+/// Links the unnamed `file` as `path`.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// The names for the time being that this process has given.
+/// Temporary names that this process has created.
 static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Makes something by `make` under a name in `directory` that is free.
+/// Calls `make` with an unused name in `directory`.
 fn named<T>(
     directory: &Path,
     make: impl FnMut(&Path) -> io::Result<T>,
@@ -166,15 +167,15 @@ fn named<T>(
     Ok((made, path))
 }
 
-/// Removes what has a name for the time being, for a process that is about to exit without
-/// dropping anything. No other name is made after it.
+/// Removes all temporary names before the process exits without running destructors. The lock is
+/// kept, so no more names are created.
 pub fn abandon() {
     let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     named.iter().for_each(|path| drop(fs::remove_file(path)));
     std::mem::forget(named);
 }
 
-/// A new file at `path`, where none may be.
+/// Creates a file at `path`, which must not exist.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(NEW_MODE).open(path)
 }
@@ -188,7 +189,7 @@ mod tests {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// A replacement of `path` on a filesystem that has no files without a name.
+    /// A replacement of `path` as on a filesystem without `O_TMPFILE`.
     fn with_name(path: &Path) -> Replacement {
         let (file, temporary) = named(path.parent().unwrap(), create).unwrap();
         let old = fs::metadata(path).ok();

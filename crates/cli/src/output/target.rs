@@ -1,4 +1,4 @@
-//! One place that something is written to.
+//! A single output.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -17,13 +17,13 @@ use super::lead::Lead;
 use super::replacement::Replacement;
 use crate::error::{Error, reason};
 
-/// How long a FIFO may be without a reader.
+/// Maximum time to wait for a reader of a FIFO.
 const WITHOUT_READER: Duration = Duration::from_secs(3);
 
-/// Between two looks for one.
+/// Polling interval while waiting for a reader.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A file, or stdout for `-`. A file has its old contents until [`Target::finish`].
+/// A file, or stdout for `-`. A file keeps its old contents until [`Target::finish`].
 pub struct Target {
     path: String,
     sink: Sink,
@@ -31,16 +31,16 @@ pub struct Target {
 
 enum Sink {
     Stdout(io::Stdout),
-    /// A pipe or a device, or a file that whoever started this program has open.
+    /// A pipe, a device, or a file inherited from the parent process.
     Stream(File),
     Replacement(Box<Replacement>),
 }
 
 impl Target {
-    /// Opens `path` and leaves what is in it.
+    /// Opens `path`, keeping its contents for now.
     ///
     /// # Errors
-    /// When it cannot be written to.
+    /// If it cannot be written to.
     pub fn open(path: &str) -> Result<Self, Error> {
         if is_stdout(path) {
             return Target::stdout();
@@ -48,11 +48,11 @@ impl Target {
         Target::opened(path, Replacement::of)
     }
 
-    /// The same for what is written over a long time: until it is finished, what there
-    /// is lies in `path.part`, also where this process is killed.
+    /// [`Target::open`] for an output that is written over a long time: until finished it is named
+    /// `path.part`, which is left behind if this process is killed.
     ///
     /// # Errors
-    /// When it cannot be written to, or there is a part.
+    /// If it cannot be written to, or `path.part` exists.
     pub fn open_part(path: &str) -> Result<Self, Error> {
         Target::opened(path, Replacement::in_part)
     }
@@ -66,7 +66,7 @@ impl Target {
     /// Stdout.
     ///
     /// # Errors
-    /// When this program was started without one.
+    /// If this process was started without stdout.
     pub fn stdout() -> Result<Self, Error> {
         let path = "stdout".to_string();
         if !inherited::was_open(libc::STDOUT_FILENO) {
@@ -80,10 +80,10 @@ impl Target {
         matches!(self.sink, Sink::Stdout(_))
     }
 
-    /// Writes `bytes`, which are all there is to write.
+    /// Writes `bytes` as the complete contents.
     ///
     /// # Errors
-    /// When they cannot be written; a file is then as it was.
+    /// If they cannot be written; a file is then unchanged.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
         match self.write_all(bytes) {
             Ok(()) => self.finish(),
@@ -91,10 +91,10 @@ impl Target {
         }
     }
 
-    /// Ends what was written: a file has its new contents from here on.
+    /// Completes the output: a file gets its new contents.
     ///
     /// # Errors
-    /// When they cannot be written; a file is then as it was.
+    /// If they cannot be written; a file is then unchanged.
     pub fn finish(self) -> Result<(), Error> {
         let Target { path, sink } = self;
         let finished = match sink {
@@ -107,7 +107,7 @@ impl Target {
         finished.map_err(|error| Error::Write { path, reason: reason(&error) })
     }
 
-    /// What `error` comes to, which writing to it met.
+    /// The error for `error` while writing to this output.
     pub fn failed(&self, error: &io::Error) -> Error {
         match self.sink {
             Sink::Stdout(_) => failed_on_stdout(error),
@@ -116,7 +116,7 @@ impl Target {
     }
 }
 
-/// What `error` comes to, which writing to stdout met.
+/// The error for `error` while writing to stdout.
 pub fn failed_on_stdout(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Error::ReaderLeft,
@@ -141,7 +141,7 @@ impl Write for Target {
     }
 }
 
-/// How the new contents of a file are made, of which it is known what is there.
+/// Creates a replacement for a path and the metadata of the existing file.
 type Make = fn(PathBuf, Option<Metadata>) -> io::Result<Replacement>;
 
 fn open(path: &Path, make: Make) -> io::Result<Sink> {
@@ -155,7 +155,7 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
         other => Some(other?),
     };
     let Some(data) = there else {
-        // The way there led through the name of a file that another process has open.
+        // The path led through the descriptor of another process to a file without a name.
         if fs::metadata(path).is_ok() {
             return Err(io::Error::other("it has no name of its own"));
         }
@@ -166,7 +166,7 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
     match () {
         () if !same => Err(io::Error::other("its name now leads to another file")),
         () if kind.is_file() => {
-            // Whether it may be written; a file that only its owner protects is not replaced.
+            // Checks write permission: a read-only file is not replaced.
             OpenOptions::new().write(true).open(&entry)?;
             replacement(entry, Some(data))
         }
@@ -177,9 +177,9 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
     }
 }
 
-/// A FIFO that somebody reads, or soon does, or a device.
+/// Opens a device, or a FIFO that has a reader or gets one soon.
 fn stream(path: PathBuf) -> io::Result<File> {
-    // A FIFO without a reader would not let go of us.
+    // Without `O_NONBLOCK`, opening a FIFO without a reader blocks.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let deadline = Instant::now() + WITHOUT_READER;
     let file = loop {
@@ -198,13 +198,13 @@ fn stream(path: PathBuf) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that whoever started this program opened as `number`. What is written goes after
-/// what was written there, as for stdout.
+/// The file that this process inherited as descriptor `number`. Output is appended to what was
+/// written there, as for stdout.
 fn inherited(number: RawFd) -> io::Result<File> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);
-    // SAFETY: it is only asked about and duplicated, and both fail where it is not open.
+    // SAFETY: the descriptor is only queried and duplicated, and both fail if it is not open.
     let file = unsafe { BorrowedFd::borrow_raw(number) };
-    // What this program has opened itself closes in its children.
+    // Close-on-exec descriptors were opened by this process and not inherited.
     if rustix::io::fcntl_getfd(file)?.contains(FdFlags::CLOEXEC) {
         return Err(missing());
     }

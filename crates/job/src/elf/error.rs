@@ -1,80 +1,80 @@
-//! What can be wrong with a program or a shared library.
+//! Errors of ELF files.
 
-/// Why a file cannot be mapped as a program is: one line that names the value and the remedy.
+/// Why a file cannot be mapped as a program: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ElfError {
-    /// A file that is no program and no shared library.
+    /// Not a program or shared library.
     #[error("no ELF file to load: {reason}; give a program or a shared library")]
     NotLoadable {
-        /// What it is, or lacks.
+        /// What the file is, or lacks.
         reason: String,
     },
-    /// A segment ends beyond the file.
+    /// A segment ends beyond the end of the file.
     #[error(
         "segment {number} of {bytes} bytes at {offset} ends beyond the file of {size_bytes} \
          bytes; give a file that is not truncated"
     )]
     BeyondFile {
-        /// Its program header, from 0.
+        /// Index of its program header.
         number: usize,
-        /// First byte in the file.
+        /// Offset in the file.
         offset: u64,
-        /// Bytes in the file.
+        /// Length in the file, in bytes.
         bytes: u64,
-        /// Bytes of the file.
+        /// Size of the file.
         size_bytes: u64,
     },
-    /// A segment reaches beyond the address space.
+    /// A segment exceeds the address space.
     #[error(
         "segment {number} of {bytes} bytes at address {address:#x} reaches beyond the address \
          space of 128 TiB; give a file that can be loaded"
     )]
     TooLarge {
-        /// Its program header, from 0.
+        /// Index of its program header.
         number: usize,
-        /// First byte in memory.
+        /// Address in memory.
         address: u64,
-        /// Bytes in memory.
+        /// Length in memory, in bytes.
         bytes: u64,
     },
-    /// A segment has more bytes in the file than in memory.
+    /// A segment is longer in the file than in memory.
     #[error(
         "segment {number} has {file_bytes} bytes in the file and {memory_bytes} in memory; give a \
          file that can be loaded"
     )]
     LargerThanMemory {
-        /// Its program header, from 0.
+        /// Index of its program header.
         number: usize,
-        /// Bytes in the file.
+        /// Length in the file, in bytes.
         file_bytes: u64,
-        /// Bytes in memory.
+        /// Length in memory, in bytes.
         memory_bytes: u64,
     },
-    /// A segment cannot be mapped by whole pages.
+    /// File offset and address of a segment differ modulo the page size.
     #[error(
         "segment {number} lies at {offset:#x} in the file and at {address:#x} in memory, not at \
          the same place in a page of {page_size}; give a smaller --page-size, or a file linked \
          for it"
     )]
     Unaligned {
-        /// Its program header, from 0.
+        /// Index of its program header.
         number: usize,
-        /// First byte in the file.
+        /// Offset in the file.
         offset: u64,
-        /// First byte in memory.
+        /// Address in memory.
         address: u64,
-        /// The page size.
+        /// Page size.
         page_size: String,
     },
-    /// Two ELF segments share a page of memory.
+    /// Two segments share a page of memory.
     #[error(
         "segments {first} and {second} overlap in memory; give a file that can be loaded, or a \
          smaller --page-size"
     )]
     Overlap {
-        /// Job header of the lower one, from 0.
+        /// Program header index of the lower one.
         first: usize,
-        /// Job header of the other.
+        /// Program header index of the other one.
         second: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The segments of an ELF file, and the mappings that the loader makes of them.
+//! Segments of ELF files, and the mappings that the loader makes of them.
 
 mod error;
 
@@ -15,27 +15,27 @@ use crate::Error;
 use crate::bounds::{MAX_ADDRESS, MAX_PIECES};
 use crate::size::{format_size, shorten};
 
-/// A program or a shared library, as far as its loader maps it.
+/// A program or shared library, reduced to its loaded segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
     /// Size of the file in bytes.
     pub size_bytes: u64,
-    /// Linked to run where its addresses say, not anywhere.
+    /// Linked to a fixed address (not position-independent).
     pub fixed: bool,
-    /// What is loaded from the file, in the file's order: at least one.
+    /// Segments with contents in the file, in file order: at least one.
     pub loads: Vec<Load>,
 }
 
-/// A segment that is loaded: the part of it that comes from the file.
+/// A `PT_LOAD` segment, limited to the part with contents in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Its number among the program headers, from 0.
+    /// Index of its program header.
     pub number: usize,
-    /// First byte in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes in the file: at least 1.
+    /// Length in the file, in bytes: at least 1.
     pub file_bytes: u64,
-    /// First byte in memory.
+    /// Address in memory.
     pub address: u64,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
@@ -43,14 +43,14 @@ pub struct Load {
     pub writable: bool,
 }
 
-/// A segment on pages: one VMA.
+/// A page-aligned segment: one VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// First page of the file.
+    /// First page in the file.
     pub offset: PageIndex,
-    /// Its length: at least 1.
+    /// Length: at least 1.
     pub pages: PageCount,
-    /// Where it begins, in pages from a page-table page's first entry.
+    /// Start, in pages from the first entry of a page table.
     pub start: PageCount,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
@@ -59,7 +59,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Its pages in the file.
+    /// Its page range in the file.
     pub fn range(&self) -> Range<PageIndex> {
         self.offset..self.offset + self.pages
     }
@@ -72,11 +72,11 @@ impl Segment {
 }
 
 impl Elf {
-    /// Reads the headers of an ELF file, all of whose bytes these are.
+    /// Parses the headers of an ELF file, given the bytes of the whole file.
     ///
     /// # Errors
-    /// For bytes that are no program or shared library, and for segments that cannot be mapped:
-    /// beyond the file, beyond the address space, or none at all.
+    /// Bytes that are not a program or shared library, and segments that cannot be mapped: beyond
+    /// the end of the file, beyond the address space, or none at all.
     pub fn parse(bytes: &[u8]) -> Result<Elf, Error> {
         let kind = FileKind::parse(bytes).map_err(|_| no_elf("it does not begin as one"))?;
         let elf = match kind {
@@ -87,17 +87,17 @@ impl Elf {
         Ok(elf?)
     }
 
-    /// The VMAs that the loader makes with pages of `page_size` bytes, in the file's order.
+    /// The VMAs that the loader creates with pages of `page_size` bytes, in file order.
     ///
-    /// Segments that go on where the one before ends, in file and memory, with the same
-    /// protection, are one VMA: the kernel merges them (`vma_merge_new_range`).
+    /// Adjacent segments, in file and memory, with the same protection become one VMA: the kernel
+    /// merges them (`vma_merge_new_range`).
     ///
-    /// As the loader places it: a program that may run anywhere begins at a page-table page's
-    /// first entry, any other where its addresses lie within theirs.
+    /// Addresses are chosen as the loader does: a position-independent program starts at the first
+    /// entry of a page table, and any other at its fixed place within one.
     ///
     /// # Errors
-    /// For segments that share a page of memory, or lie in file and memory at different offsets
-    /// into their page.
+    /// Segments that share a page of memory, or whose file offset and address differ modulo the
+    /// page size.
     pub fn segments(&self, page_size: u64) -> Result<Vec<Segment>, Error> {
         let lowest = self.loads.iter().map(|load| load.address).min().unwrap_or(0) / page_size;
         let base = if self.fixed { lowest - lowest % (page_size / 8) } else { lowest };
@@ -144,8 +144,7 @@ impl Elf {
     }
 }
 
-/// `segments` with each that continues the one before joined to it. In an ELF file they are in the
-/// order of their addresses.
+/// Merges each segment into the previous one if it continues it. ELF segments are in address order.
 fn merged(segments: Vec<Segment>) -> Vec<Segment> {
     let mut vmas: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {

@@ -1,6 +1,6 @@
-//! Calls that change what is mapped.
+//! Calls that change mappings.
 
-/// A call that takes `mmap_lock` to write.
+/// A call that takes `mmap_lock` for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Call {
@@ -17,11 +17,11 @@ pub enum Call {
 }
 
 impl Call {
-    /// Every one, in the order of reports.
+    /// All calls, in the order of reports.
     pub const ALL: [Call; 5] =
         [Call::Mmap, Call::Munmap, Call::Mprotect, Call::Madvise, Call::Fork];
 
-    /// The name in records and reports.
+    /// Name in records and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Call::Mmap => "mmap",

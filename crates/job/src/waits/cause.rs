@@ -1,35 +1,35 @@
-//! What threads do, and what they wait for.
+//! What threads spend time on.
 
-/// What the time of a thread goes into.
+/// What a thread spends time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cause {
-    /// It runs, but for reclaim.
+    /// Running, except for reclaim.
     Running,
-    /// It evicts pages to make room for others.
+    /// Direct reclaim: evicting pages to make room.
     Reclaim,
-    /// It has no CPU.
+    /// Waiting for a CPU.
     RunQueue,
-    /// A page is being read.
+    /// Waiting for a page to be read.
     Device,
-    /// Memory is full of what is being read.
+    /// Waiting for memory that is occupied by pages being read.
     Room,
-    /// `mmap_lock`, to share it.
+    /// Waiting for `mmap_lock`, for reading.
     MmapRead,
-    /// `mmap_lock`, to have it alone.
+    /// Waiting for `mmap_lock`, for writing.
     MmapWrite,
-    /// Faults inside of a VMA, which a writer waits for. No tracepoint of the kernel tells it.
+    /// A writer waiting for faults that hold the VMA lock. No tracepoint shows it.
     VmaFaults,
-    /// It sleeps as it was above `memory.high`.
+    /// Throttled for exceeding `memory.high`.
     Throttled,
-    /// Steps of other threads, or a barrier.
+    /// Waiting for other threads, at a barrier or for a phase.
     Threads,
-    /// It sleeps as it was told to, or waits for a child.
+    /// Sleeping, or waiting for a child.
     Asleep,
 }
 
 impl Cause {
-    /// Every one, in the order of reports.
+    /// All causes, in the order of reports.
     pub const ALL: [Cause; 11] = [
         Cause::Running,
         Cause::Reclaim,
@@ -44,7 +44,7 @@ impl Cause {
         Cause::Asleep,
     ];
 
-    /// The name in records and reports.
+    /// Name in records and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Running => "running",
@@ -61,7 +61,7 @@ impl Cause {
         }
     }
 
-    /// Whether it is a lock of the process.
+    /// Whether it is a wait for a lock of the process.
     pub const fn is_lock(self) -> bool {
         matches!(self, Cause::MmapRead | Cause::MmapWrite | Cause::VmaFaults)
     }

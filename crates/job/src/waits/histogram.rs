@@ -1,14 +1,14 @@
-//! Spans of time, counted in classes.
+//! Histograms of durations.
 
-/// Spans of time in classes, each twice as long as the one before.
+/// A histogram of durations with power-of-two buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     classes: [u64; 64],
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// All of them together.
+    /// Sum of all durations.
     pub sum_ns: u64,
-    /// The longest.
+    /// Longest duration.
     pub max_ns: u64,
 }
 
@@ -19,10 +19,10 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// How many words it takes.
+    /// Length of [`Histogram::words`].
     pub const WORDS: usize = 67;
 
-    /// Adds a span. One of no time is none.
+    /// Adds a duration. 0 is not counted.
     pub fn add(&mut self, ns: u64) {
         if ns == 0 {
             return;
@@ -33,7 +33,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// The span that `percent` of a hundred do not exceed: the end of its class, or the longest.
+    /// The `percent`-th percentile: the end of its bucket, or the longest duration if that is less.
     pub fn percentile_ns(&self, percent: u64) -> u64 {
         let wanted = (self.count * percent).div_ceil(100);
         let mut seen = 0;
@@ -46,7 +46,7 @@ impl Histogram {
         0
     }
 
-    /// It as words, of which the last is the longest and the others are sums.
+    /// Serializes to words; the last one is the maximum, the others are sums.
     pub fn words(&self) -> [u64; Histogram::WORDS] {
         let mut words = [0; Histogram::WORDS];
         words[..64].copy_from_slice(&self.classes);
@@ -54,13 +54,13 @@ impl Histogram {
         words
     }
 
-    /// What [`Histogram::words`] says.
+    /// The inverse of [`Histogram::words`].
     pub fn from_words(words: [u64; Histogram::WORDS]) -> Histogram {
         let [count, sum_ns, max_ns] = [words[64], words[65], words[66]];
         Histogram { classes: std::array::from_fn(|class| words[class]), count, sum_ns, max_ns }
     }
 
-    /// The classes that hold any: the shortest span of each, and how many it holds.
+    /// The non-empty buckets: shortest duration and count of each.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> {
         let classes = self.classes.into_iter().enumerate();
         classes.filter(|(_, count)| *count > 0).map(|(class, count)| (1 << class, count))

@@ -1,4 +1,4 @@
-//! What threads did and waited for, and for how long.
+//! Durations of what threads did and waited for.
 
 mod call;
 mod cause;
@@ -10,28 +10,28 @@ pub use call::Call;
 pub use cause::Cause;
 pub use histogram::Histogram;
 
-/// What threads did, called or waited for, in spans of time.
+/// Durations of one cause or call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wait {
-    /// What they did or waited for, or the name of the call.
+    /// Name of the cause or call.
     pub cause: String,
-    /// How many spans.
+    /// Number of durations.
     pub count: u64,
-    /// All of them together, in nanoseconds.
+    /// Sum of the durations, in nanoseconds.
     pub sum_ns: u64,
-    /// Half of them were no longer than this, in nanoseconds: to the end of a class.
+    /// Median in nanoseconds, rounded up to the end of its bucket.
     pub p50_ns: u64,
-    /// 99 of 100 were no longer than this, in nanoseconds.
+    /// 99th percentile in nanoseconds, rounded up to the end of its bucket.
     pub p99_ns: u64,
-    /// The longest, in nanoseconds.
+    /// Longest duration, in nanoseconds.
     pub max_ns: u64,
-    /// The classes that hold any: the shortest span of each in nanoseconds, and how many it holds.
-    /// The next class begins at twice that.
+    /// Non-empty buckets: lower bound in nanoseconds and count of each. The upper bound is twice
+    /// the lower bound.
     pub classes: Vec<(u64, u64)>,
 }
 
 impl Wait {
-    /// The `spans` of `cause`; `None` where there are none.
+    /// The durations of `cause`; `None` if there are none.
     pub fn of(cause: &str, spans: &Histogram) -> Option<Wait> {
         (spans.count > 0).then(|| Wait {
             cause: cause.to_string(),
