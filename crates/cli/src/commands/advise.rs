@@ -1,4 +1,4 @@
-//! `filemap advise`: what would help a program that reads too much.
+//! `filemap advise`: finds settings that help a program that reads too much.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -27,7 +27,7 @@ use filemap_study::kernel_match;
 use filemap_study::provenance;
 use rustix::process::geteuid;
 
-/// Tries what one could do about the program of a recording, and prints what is best.
+/// Tries settings on the program of a recording and prints the best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     let path = args.recording.clone();
     input::regular("recording", &path)?;
@@ -59,14 +59,14 @@ fn advised(
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
-    // The program, and what of its arguments is a file.
+    // The program, and those of its arguments that are files.
     if let Some((first, arguments)) = words.split_first() {
         let found = program::find(&words).map(|program| program.path);
         inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
     let output = args.output.open(&inputs, &[])?;
     let spec = &mut input.spec;
-    // A job file says how it runs otherwise.
+    // Where and how often the job file runs does not matter here.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
     let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
     check_ends(&program)?;
@@ -95,12 +95,11 @@ fn advised(
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
 }
 
-/// The program with these `words`, of which a recording is at `path`, to be run again. From here on
-/// every signal that ends a program ends this command in order.
+/// Prepares the program `words` of the recording at `path` for another run. From here on, signals
+/// end this command in order.
 ///
 /// # Errors
-/// A recording that does not name it; a program that may write to its files, or that cannot be
-/// advised.
+/// A recording without a command line; a program that may write to its files or cannot be advised.
 fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
     parent::reset_sigchld();
     interrupt::exit_on_signals();
@@ -128,7 +127,7 @@ fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
     Ok(program)
 }
 
-/// Refuses threads that run for a time: whatever is changed, they take as long.
+/// Rejects threads limited by time, which take the same time with any setting.
 fn check_ends(program: &Job) -> Result<(), Error> {
     match program.threads.iter().find(|thread| thread.rounds.is_timed()) {
         Some(thread) => Err(Error::CannotRun(format!(
@@ -140,7 +139,7 @@ fn check_ends(program: &Job) -> Result<(), Error> {
     }
 }
 
-/// What is to be said where `flags` give the model another machine than the one that was measured.
+/// A warning if `flags` give the model another machine than the measured one.
 fn other_machine(flags: &JobSpec) -> Option<String> {
     let given: Vec<String> =
         JobSpec { machine: None, ..flags.clone() }.flags().into_iter().collect();
@@ -149,7 +148,7 @@ fn other_machine(flags: &JobSpec) -> Option<String> {
     })
 }
 
-/// The kind of `file`: by its first bytes where it is there.
+/// The kind of `file`, detected by its first bytes if it exists.
 fn contents(file: &NamedFile) -> Contents {
     let first = file.file.path.as_deref().and_then(|path| {
         let (file, _) = input::regular("file", path).ok()?;

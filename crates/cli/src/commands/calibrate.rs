@@ -11,13 +11,13 @@ use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::output::{Inputs, is_stdout};
 
-/// Size of the file where none is given.
+/// Default size of the file.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// Rounds where no number is given.
+/// Default number of rounds.
 const DEFAULT_ROUNDS: u64 = 5;
 
-/// Measures this machine, and how well that predicts.
+/// Measures this machine and how well the model predicts it.
 pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     let bytes = bytes(args)?;
     let rounds = args.runs.unwrap_or(DEFAULT_ROUNDS);
@@ -37,7 +37,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Where the profile goes, and what is said of that.
+/// Path of the profile, and a note about it.
 fn place(args: &CalibrateArgs) -> Result<(String, String), Error> {
     let Some(path) = &args.output else {
         let path = machine_profile::path()?;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::job_input;
 use crate::output::Inputs;
 
-/// Runs a job in several variants, or several jobs, and prints what changes.
+/// Runs one or more jobs in several variants and prints the differences.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let is_one = args.job_files.len() < 2;
     if !is_one {
@@ -61,7 +61,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Refuses what is of one job, and a job that is given twice.
+/// Rejects flags that need a single job, and duplicate jobs.
 fn check_several(args: &CompareArgs) -> Result<(), Error> {
     let paths = &args.job_files;
     if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
@@ -85,7 +85,7 @@ fn asked(args: &CompareArgs) -> Asked {
     }
 }
 
-/// The command that compares several jobs again.
+/// The command that repeats the comparison of several jobs.
 fn command(args: &CompareArgs) -> String {
     let flags = JobSpec { image: None, modules: None, ..args.job.spec.clone() };
     let named = |flag: &'static str, values: &[String]| -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::job_input::{self, JobInput, not_of_tables, without_place};
 use crate::output::{Inputs, Output};
 
-/// Compares what a kernel decides with what the model decides.
+/// Compares a kernel's decisions with the model's.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
     let own = without_place(&input.flags);
@@ -49,7 +49,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     told(output, &conform::of_jobs(&named, &on, args.first, &RealEngines, command)?)
 }
 
-/// The same of a job with tables.
+/// The same for a job with tables.
 fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Result<Outcome, Error> {
     let path = input.name();
     if args.fuzz.is_some() {
@@ -74,13 +74,13 @@ fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Resul
     told(output, &found)
 }
 
-/// Writes what was found, and says what it comes to.
+/// Writes the report and determines the outcome.
 fn told(output: Output, found: &Conformance) -> Result<Outcome, Error> {
     output.write(&found.report())?;
     Ok(if found.agrees()? { Outcome::Done } else { Outcome::CheckFailed })
 }
 
-/// Refuses a seed of nothing: the built-in patterns have their own.
+/// Rejects a seed that has no effect: the built-in patterns have fixed seeds.
 fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobSpec) -> Result<(), Error> {
     let only_seed = JobSpec { seed: flags.seed, ..JobSpec::default() };
     if flags.seed.is_none() || fuzz.is_some() || input.path.is_some() || *flags != only_seed {
@@ -90,8 +90,8 @@ fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobSpec) -> Result<(
     Err(Error::Usage(message.to_string()))
 }
 
-/// Fills in what `spec` does not say of the file that it names, or of this machine where it asks
-/// for that.
+/// Resolves what `spec` leaves to the file that it names, or with `kernel = "host"` to this
+/// machine.
 fn resolve(input: &JobInput, spec: &mut ProgramSpec) -> Result<(), Error> {
     let has_file = spec.existing_files().any(|file| !file.is_elf);
     let has_program = spec.existing_files().any(|file| file.is_elf);
@@ -102,7 +102,7 @@ fn resolve(input: &JobInput, spec: &mut ProgramSpec) -> Result<(), Error> {
     spec.on = Some(EngineKind::Kernel.to_string());
     input.resolve(spec)?;
     if !has_file && own.kernel.as_deref() != Some("host") {
-        // A program is copied, so that only its headers count.
+        // A program is copied, so only its ELF headers matter.
         *spec = ProgramSpec { file: spec.file.clone(), ..own };
         return Ok(());
     }

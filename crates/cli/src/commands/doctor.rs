@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::output::Inputs;
 
-/// Prints what this machine allows.
+/// Prints the capabilities of this machine.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::job_input::{self, JobInput};
 use crate::output::Inputs;
 
-/// Says where the bytes of a job came from, and why readahead stopped or went on.
+/// Explains which bytes a job read and why readahead stopped or continued.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
     explain_job(&input, &inputs, &args).map_err(|error| input.in_file(error))

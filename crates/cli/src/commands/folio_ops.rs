@@ -12,7 +12,7 @@ use crate::output::Inputs;
 use filemap_study::engine::Engines;
 use filemap_study::provenance;
 
-/// Times operations, or counts owners, and prints the report.
+/// Benchmarks operations, or counts owners, and prints the report.
 pub fn run(args: &FolioOpsArgs) -> Result<Outcome, Error> {
     let spec = FolioOpsSpec {
         on: args.on.clone(),

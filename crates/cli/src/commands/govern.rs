@@ -29,7 +29,7 @@ use crate::output::{Inputs, Output, check_files};
 use crate::{Outcome, say};
 use filemap_study::{machine_profile, provenance};
 
-/// Runs a program governed, or governs processes that run.
+/// Governs a program that it runs, or running processes.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let is_running = !args.pid.is_empty() || !args.cgroup.is_empty();
     match () {
@@ -49,7 +49,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     }
 }
 
-/// Runs a program as a child, governs it, and ends as it does.
+/// Runs a program as a child, governs it, and passes on its exit status.
 fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     if let Some(format) = args.format {
         let name = Format::ALL.into_iter().find(|(_, known)| *known == format);
@@ -62,7 +62,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let program = govern::find(&args.program)?;
     let inputs = inputs(args, &program);
     let output = Output::open_files(&args.files, &inputs)?;
-    // From here on no signal ends this process and leaves what it has changed.
+    // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
     let begun = begin_for(args, &program);
     let ungoverned = begun.as_ref().err().cloned();
@@ -94,7 +94,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let run = run.with_end(in_words(&args.program), ended);
     let report = run.report();
     if args.observe {
-        // Nobody is left to be told if stderr is closed.
+        // A closed stderr is ignored.
         let _ = io::stderr().write_all(report.render(Format::Table).as_bytes());
     }
     let checked = check_read(args, &mapped(&run.processes));
@@ -102,7 +102,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     Ok(ended::outcome(ended, written))
 }
 
-/// Begins to govern what this thread starts, or says why it cannot.
+/// Starts governing the children of this thread, or returns the reason why it cannot.
 fn begin_for(args: &GovernArgs, program: &Program) -> Result<GovernorSession, String> {
     if let Some(gain) = govern::privilege_gain(&program.path).filter(|_| !geteuid().is_root()) {
         return Err(format!("it {gain}"));
@@ -110,7 +110,7 @@ fn begin_for(args: &GovernArgs, program: &Program) -> Result<GovernorSession, St
     begin(&GovernTarget::Children, args).map_err(|error| error.to_string())
 }
 
-/// Begins to govern `target`.
+/// Starts governing `target`.
 fn begin(
     target: &GovernTarget,
     args: &GovernArgs,
@@ -141,7 +141,7 @@ fn settings(args: &GovernArgs) -> GovernSettings {
     }
 }
 
-/// What reads cost as this user's machine profile says, if there is one that can be used.
+/// Read costs from the user's machine profile, if it has a usable one.
 fn costs() -> Option<Costs> {
     let (name, profile) = machine_profile::users_own().ok()?;
     if name == machine_profile::DEFAULT {
@@ -153,7 +153,7 @@ fn costs() -> Option<Costs> {
     Some(Costs { fault_ns, page_ns: transfer_ns + cost.add_page_ns + cost.map_page_ns })
 }
 
-/// Says of which mappings the advice could not be restored.
+/// Reports mappings whose advice could not be restored.
 fn tell_left(left: &[UnrestoredMapping]) {
     let Some(first) = left.first() else { return };
     let mut pids: Vec<u32> = left.iter().map(|own| own.pid).collect();
@@ -171,27 +171,27 @@ fn counted(mappings: usize) -> String {
     if mappings == 1 { "1 mapping".to_string() } else { format!("{mappings} mappings") }
 }
 
-/// What `program` may read.
+/// Files that `program` may read.
 fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
     let mut inputs = Inputs::default();
     inputs.add_program(&program.path, &args.program[1..]);
     inputs
 }
 
-/// The files that `processes` have read by mappings.
+/// Files that `processes` have read through mappings.
 fn mapped(processes: &[ProcessRecord]) -> Inputs {
     let mappings = processes.iter().flat_map(|process| &process.mappings);
     mapped_files(mappings.filter_map(|mapping| mapping.own.path.as_deref()))
 }
 
-/// Files that a program has read by mappings.
+/// Files that a program has read through mappings.
 fn mapped_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Inputs {
     let mut inputs = Inputs::default();
     paths.for_each(|path| inputs.add_regular("a file that the program read,", path.as_ref()));
     inputs
 }
 
-/// Why nothing was governed, where `processes` are all that could have been.
+/// Why nothing was governed, given all candidate `processes`.
 fn why_nothing(args: &GovernArgs, processes: &[ProcessRecord]) -> String {
     if let Some(reason) = processes.iter().find_map(|process| process.reason.clone()) {
         return reason;
@@ -205,27 +205,27 @@ fn why_nothing(args: &GovernArgs, processes: &[ProcessRecord]) -> String {
     )
 }
 
-/// What statistics say nothing of.
+/// Scope of the statistics.
 const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on";
 
-/// Refuses outputs that are among `files`, which the processes have read.
+/// Rejects outputs that are among `files`, which the processes have read.
 fn check_read(args: &GovernArgs, files: &Inputs) -> Result<(), Error> {
     check_files(&args.files.named().collect::<Vec<_>>(), files)
 }
 
-/// Where the report of `args` goes.
+/// Opens the outputs of the report.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {
     Output::open(args.format.unwrap_or_default(), &args.files, inputs, &[])
 }
 
-/// The end of a report that `command` repeats.
+/// The footer of a report that `command` repeats.
 fn footer(scope: &str, command: String) -> Footer {
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     Footer { scope: scope.to_string(), command, environment }
 }
 
-/// The command that does the same again.
+/// The command that repeats this one.
 fn command(args: &GovernArgs) -> String {
     let mut words = vec!["filemap govern".to_string()];
     words.extend(settings_flags(args).iter().map(|word| shell_word(word)));
@@ -250,7 +250,7 @@ fn command(args: &GovernArgs) -> String {
     words.join(" ")
 }
 
-/// The flags that say what is governed, as words.
+/// The flags that select what is governed, as arguments.
 fn settings_flags(args: &GovernArgs) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: String| words.extend([name.to_string(), value]);
@@ -261,7 +261,7 @@ fn settings_flags(args: &GovernArgs) -> Vec<String> {
     words
 }
 
-/// Words as text.
+/// Arguments as text.
 fn in_words(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

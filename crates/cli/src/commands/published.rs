@@ -10,7 +10,7 @@ use crate::engines::RealEngines;
 use crate::error::Error;
 use crate::output::Inputs;
 
-/// Programs that many machines have, each with the places where it may lie.
+/// Commonly installed programs and libraries, each with its possible paths.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     ("bash", &["/bin/bash", "/usr/bin/bash"]),
     ("perl", &["/usr/bin/perl"]),
@@ -25,11 +25,11 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Those of a report in full, besides.
+/// Additional ones for `--full`.
 const MORE_PROGRAMS: [(&str, &[&str]); 3] =
     [("sh", &["/bin/sh"]), ("git", &["/usr/bin/git"]), ("python3", &["/usr/bin/python3"])];
 
-/// Prints the published tables beside the model's.
+/// Prints published tables and the model's figures.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     if args.list {
         let output = args.output.open(&Inputs::default(), &[])?;
@@ -55,7 +55,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     Ok(if published.failed() == 0 { Outcome::Done } else { Outcome::CheckFailed })
 }
 
-/// Jobs that map a program, for each that is here and can be read, and the names of the others.
+/// Jobs that map each program that is installed and readable, and the names of the others.
 fn programs(is_full: bool) -> (Vec<JobSpec>, Vec<String>) {
     let spec = |path: &&str| {
         Some(JobSpec {

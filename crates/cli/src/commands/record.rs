@@ -1,4 +1,4 @@
-//! `filemap record`: recordings as job files, and recordings of what other tools have written.
+//! `filemap record`: prints recordings as job files, and imports traces of other tools.
 
 mod made;
 
@@ -14,12 +14,13 @@ use crate::recording;
 use crate::{Outcome, interrupt};
 use filemap_study::input;
 
-/// What the file of an import is called where nobody says it: this after the name of the trace.
+/// Suffix of the default output file, appended to the name of the trace.
 const ENDING: &str = ".recording";
 
-/// Shows a recording, or makes one.
+/// Prints, imports or makes a recording.
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
-    // Fault-around that an earlier command has left at one page is another program's too.
+    // A fault-around size of one page left behind by an earlier command also affects other
+    // programs.
     crate::undo_what_was_left();
     if args.changes && !rustix::process::geteuid().is_root() {
         return Err(Error::CannotRun(
@@ -49,7 +50,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     }
 }
 
-/// Prints the recording at `path` as a job file, after what that says otherwise.
+/// Prints the recording at `path` as a job file, preceded by the differences from the recording.
 fn show(path: &str) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
     let target = Target::stdout()?;
@@ -70,7 +71,7 @@ fn show(path: &str) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Makes a recording of the trace at `path`, which a tool of `kind` wrote.
+/// Imports the trace at `path` in the format `kind`.
 fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
     let known = TraceFormat::ALL.map(TraceFormat::name).join(", ");
@@ -93,7 +94,7 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     told(&mut Target::stdout()?, &imported, name)
 }
 
-/// Where the recording of `what` goes, if `out` does not say so: a file that is not there yet.
+/// Path of the recording of `what`: `out` if given, else a default that must not exist.
 fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
     let usual = format!("{what}{ENDING}");
     match out {
@@ -105,7 +106,7 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
     }
 }
 
-/// Says what came of a trace.
+/// Prints a summary of the import.
 fn told(to: &mut impl Write, imported: &ImportStats, name: &str) -> Result<Outcome, Error> {
     let ImportStats { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! What the command knows of itself: `filemap man`, `filemap completions` and `filemap schema`.
+//! Reference of the command line: `filemap man`, `filemap completions` and `filemap schema`.
 
 use std::fs;
 use std::io;
@@ -66,7 +66,7 @@ const FILES: [(&str, &str); 1] = [(
      their user ID.",
 )];
 
-/// The shells that `cargo xtask install` installs completions for, and the names of their scripts.
+/// Shells that `cargo xtask install` installs completions for, and the names of their scripts.
 const SHELLS: [(Shell, &str); 3] =
     [(Shell::Bash, "filemap.bash"), (Shell::Zsh, "_filemap"), (Shell::Fish, "filemap.fish")];
 
@@ -91,7 +91,7 @@ pub fn man(args: &ManArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Prints the completions for a shell.
+/// Prints the completion script of a shell.
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome, Error> {
     Target::stdout()?.write(&script(args.shell))?;
     Ok(Outcome::Done)
@@ -130,11 +130,11 @@ fn not_written(directory: &str, error: &io::Error) -> Error {
     Error::Write { path: directory.to_string(), reason: reason(error) }
 }
 
-/// Writes a man page for the command and each of its subcommands into `directory`, which is made
-/// where it is missing.
+/// Writes a man page for the command and each of its subcommands to `directory`, which is created
+/// if missing.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn write_man_pages(directory: &Path) -> io::Result<()> {
     let root = built();
     fs::create_dir_all(directory)?;
@@ -144,11 +144,10 @@ pub fn write_man_pages(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Writes completion scripts for bash, zsh and fish into `directory`, which is made where it is
-/// missing.
+/// Writes completion scripts for bash, zsh and fish to `directory`, which is created if missing.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn write_completions(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     SHELLS.iter().try_for_each(|&(shell, name)| fs::write(directory.join(name), script(shell)))
@@ -160,7 +159,7 @@ fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
-/// The command with the full names of its subcommands.
+/// The command with full names of subcommands.
 fn built() -> Command {
     let mut root = command().disable_help_subcommand(true);
     root.build();
@@ -169,7 +168,7 @@ fn built() -> Command {
 
 /// The man page for `command`, which is `root` or one of its subcommands.
 fn man_page(command: &Command, root: &Command) -> io::Result<Vec<u8>> {
-    // Examples have a section of their own.
+    // Examples have a separate section.
     let man = Man::new(command.clone().after_long_help(None))
         .source(format!("filemap {}", root.get_version().unwrap_or_default()))
         .manual("filemap manual");

@@ -8,13 +8,13 @@ use crate::error::Error;
 use crate::output::{self, Inputs};
 use filemap_study::input;
 
-/// Longest record, in bytes. One of a thousand seeds takes 2 MiB.
+/// Maximum size of a record in bytes. A record of a thousand seeds takes 2 MiB.
 const MAX_RECORD_BYTES: u64 = 256 << 20;
 
-/// How stdin is said.
+/// Path of stdin.
 const STDIN: &str = "/dev/stdin";
 
-/// Makes a page of a record.
+/// Renders the HTML page of a record.
 pub fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let path = if args.record == "-" { STDIN } else { args.record.as_str() };
     let mut inputs = Inputs::default();

@@ -26,7 +26,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// What comes out of one job, and where it goes.
+/// Runs the job. Returns its record and the outputs for it.
 fn recorded(
     input: &JobInput,
     inputs: &Inputs,
@@ -41,11 +41,11 @@ fn recorded(
         let mut log = LineLog::new(target);
         match planned.job.engine {
             EngineKind::Model => {
-                // Its runs decide all the same.
+                // All runs make the same decisions.
                 trace(&planned.job, &planned.profile, &mut log)?;
                 log.finish()?;
             }
-            // A run of its own: a trace takes time.
+            // A separate run, as tracing takes time.
             EngineKind::Kernel => {
                 log.write_observed(&traced_job::observe(&planned.job, &RealEngines)?)?
             }
@@ -59,7 +59,7 @@ fn recorded(
     Ok((output, run::run(planned, &RealEngines, asked)?))
 }
 
-/// Refuses a log of what has none.
+/// Rejects `--log` for jobs without a log.
 fn check_log(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
     if seeds.is_some_and(|seeds| seeds > 1) {
         let message = "--log is for one seed; give that with --seed, and leave out --seeds";

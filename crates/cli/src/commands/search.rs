@@ -18,13 +18,13 @@ use crate::job_input;
 use crate::progress;
 use crate::search::{JobFiles, SearchKeeper};
 
-/// Seed of the jobs where none is given.
+/// Default seed of the search.
 const DEFAULT_SEED: u64 = 1;
 
-/// Jobs that are tried where nothing says how many.
+/// Default number of jobs.
 const DEFAULT_JOBS: u64 = 20_000;
 
-/// Looks for jobs that tell two variants apart, or that the second makes worse.
+/// Searches for jobs in which two variants differ, or the second is worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let mut spec = args.job.spec.clone();
     if spec.is_thrash() {
@@ -97,7 +97,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     }
     let mut record = search.record(found, footer)?;
     record.footer.command += &format!(" --jobs {}", record.drawn());
-    // A search that goes on writes them when it is done.
+    // An interrupted search with a state file writes them when it is resumed and done.
     let goes_on = keeper.interrupts.times() > 0 && keeper.state.is_some();
     if let Some(files) = files.filter(|_| !goes_on) {
         files.write(&mut record)?;
@@ -106,7 +106,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     Ok(if keeper.interrupts.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
 }
 
-/// Says what takes time still, to whoever has interrupted the search by hand.
+/// Tells a user who interrupted the search in a terminal what still takes time.
 fn tell_terminal() {
     if stderr().is_terminal() {
         crate::say("the jobs that were found are made smaller; interrupt again to skip that");

@@ -1,4 +1,4 @@
-//! `filemap run --show-job`: the program that a job is, as a job file.
+//! `filemap run --show-job`: prints a job as a job file with tables.
 
 use std::io::Write;
 
@@ -10,11 +10,11 @@ use crate::job_input::JobInput;
 use crate::output::Target;
 use filemap_study::machine_profile;
 
-/// Prints the job `input`, with the engine, kernel, series, profile and runs that it names itself,
-/// so that who takes the file can still choose others.
+/// Prints the job `input`. Engine, kernel, series, profile and runs are only included if it names
+/// them, so that users of the file can choose others.
 ///
 /// # Errors
-/// What is wrong with the job.
+/// An invalid job.
 pub fn run(input: &JobInput) -> Result<Outcome, Error> {
     let mut spec = input.spec.clone();
     let found = input.resolve(&mut spec)?;
@@ -27,7 +27,7 @@ pub fn run(input: &JobInput) -> Result<Outcome, Error> {
 
 fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {
     let mut text: String = warnings.iter().map(|warning| format!("# {warning}.\n")).collect();
-    // The largest number of a job file is that of an i64.
+    // TOML integers are limited to `i64`.
     text += &toml::to_string(program).map_err(|error| {
         Error::CannotRun(format!("the job fits no job file: {error}; give smaller numbers"))
     })?;

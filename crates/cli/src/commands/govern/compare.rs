@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::govern::{self, parent};
 use crate::{Outcome, interrupt};
 
-/// What the comparison says nothing of.
+/// Scope of the comparison.
 const SCOPE: &str = "one program without input, run alone, with what it starts; read-only \
                      mappings of regular files; only files of which a mapping was governed are \
                      dropped from the page cache before a run";
 
-/// Runs a program plain and governed in turn, and shows what both cost.
+/// Runs a program plain and governed in turn, and compares the costs.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     parent::reset_sigchld();
     interrupt::exit_on_signals();

@@ -1,4 +1,4 @@
-//! `filemap govern --pid` and `--cgroup`: processes that run already.
+//! `filemap govern --pid` and `--cgroup`: governs running processes.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,17 @@ use crate::govern::parent::{BlockedSignals, STOP_SIGNALS};
 use crate::output::Inputs;
 use crate::{Outcome, say};
 
-/// How often it is looked whether all is over.
+/// Polling interval for the end of processes and for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether what the processes have mapped is known.
+/// Polling interval until the initial mappings of the processes are known.
 const LOOK_WHETHER_READY_EVERY: Duration = Duration::from_millis(2);
 
-/// Signals that ask for nothing here.
+/// Signals that are ignored here.
 const UNHEEDED: [i32; 5] =
     [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
 
-/// Governs processes that run until they or the time have ended, or a signal comes.
+/// Governs running processes until they exit, the time is over, or a signal arrives.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let output = super::output(args, &Inputs::default())?;
     let waited = BlockedSignals::block();
@@ -35,7 +35,8 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let mut is_told = false;
     while !is_late() && !session.is_over() {
         if !is_told && session.is_ready() {
-            // Who started this may wait for it. Nobody is left to be told if the socket is gone.
+            // Notifies the parent, which may wait for it. Errors are ignored, as the socket may be
+            // gone.
             let _ = ready::notify();
             is_told = true;
         }
@@ -61,10 +62,10 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Restores the advice that governors have left which were killed.
+/// Restores the advice left behind by killed governors.
 pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
     for pid in &args.pid {
-        // Of a process that is gone, what was left is removed.
+        // For processes that no longer exist, leftover state is removed.
         if let Err(error @ Refused::Thread { .. }) = check_is_process(*pid) {
             return Err(cannot(&error.into()));
         }
@@ -93,7 +94,7 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Says that what the named processes have started before is not governed.
+/// Warns that processes started earlier by the named ones are not governed.
 fn tell_children(named: &[u32]) {
     let others = with_children(named).split_off(named.len());
     if let Some(first) = others.first() {

@@ -32,7 +32,7 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     let mut inputs = Inputs::default();
     inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_part("--output", &name, &inputs)?;
-    // From here on no signal ends this process and leaves what it has made.
+    // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
     let options = options(args);
     let command = (&program, args.program.as_slice());
