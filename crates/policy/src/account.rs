@@ -1,4 +1,5 @@
-//! When reading ahead pays: the cost of single faults, and the savings of earlier reads.
+//! Decides when reading ahead pays off: weighs the cost of single-page faults so far (as in the
+//! ski-rental problem) and the savings of earlier reads against the price of a read.
 
 use crate::costs::Costs;
 use crate::region::{BuySize, UnboughtTotals};
@@ -6,21 +7,22 @@ use crate::region::{BuySize, UnboughtTotals};
 /// Maximum credit of a size, in multiples of its price.
 const MAX_CREDIT_PRICES: u64 = 64;
 
-/// Initial credit of sizes below a region, in pages.
+/// Initial credit of sizes below a region, in the price of this many pages.
 const FIRST_CREDIT_PAGES: u64 = 128;
 
-/// A refused size gets this fraction of its price as credit, so that it is retried now and then.
+/// A size that is refused for lack of credit gains one part in this many of its price, so that it
+/// is retried now and then.
 const RETRY_FRACTION: u64 = 256;
 
-/// With this many prices of credit, a size is bought before its own faults have paid for it.
+/// With credit for this many reads, a size is bought before its own faults have paid for it.
 const RICH_PRICES: u64 = 40;
 
 /// Estimated faults saved per use: fault-around hides all but one of the faults on 16 pages.
 const FAULTS_SAVED_PER_USE: u64 = 2;
 
-/// Maximum threshold, in percent of the price, at which a size is bought for its own faults. The
-/// threshold is twice the price of all visited regions over the cost of faults on them: if few
-/// regions are worth their price, each is bought later.
+/// Maximum threshold, in percent of the price, at which a size is bought for the cost of its own
+/// faults. The threshold is twice the ratio of the price of all visited regions to the cost of the
+/// faults on them: where few regions are worth their price, each is bought later.
 const MAX_PERCENT: u64 = 1000;
 
 /// Minimum number of unread pages in visited regions for sizes below a region to be bought
@@ -32,16 +34,18 @@ const RECENT_FAULTS: usize = 16;
 
 /// Costs and savings, in nanoseconds.
 ///
-/// Every read ahead is paid for: from the rent, the cost of single-page faults, each nanosecond of
-/// which is spent once; or from credit, the savings of earlier reads of the same size.
+/// Every read ahead is paid for, either from the rent, the accumulated cost of single-page faults,
+/// each nanosecond of which is spent at most once, or from credit, the estimated savings of earlier
+/// reads of the same size. The total cost is thus at most about twice the cheaper of single faults
+/// and whole regions.
 #[derive(Clone, Debug)]
 pub struct ReadBudget {
     costs: Costs,
     /// Cost of single-page faults not yet spent.
     rent: u64,
-    /// Unspent credit of each size.
+    /// Unspent credit by [`BuySize`].
     credits: [u64; BuySize::ALL.len()],
-    /// Threads of the last faults.
+    /// Ring buffer of the threads of the last faults.
     threads: [u64; RECENT_FAULTS],
     faults: usize,
 }
@@ -57,12 +61,13 @@ impl ReadBudget {
         self.costs = costs;
     }
 
-    /// Cost of reading `pages` pages together.
+    /// Cost of `pages` additional pages of a sequential read, in nanoseconds.
     pub const fn price_ns(&self, pages: u64) -> u64 {
         pages.saturating_mul(self.costs.page_ns)
     }
 
-    /// Cost of one fault for the program. The threads of recent faults wait concurrently.
+    /// Cost of one fault for the program, in nanoseconds: the cost of a read divided by the number
+    /// of threads among the recent faults, which wait concurrently.
     pub fn fault_ns(&self) -> u64 {
         let last = &self.threads[..self.faults.min(RECENT_FAULTS)];
         let is_first = |at: &usize| !last[..*at].contains(&last[*at]);
@@ -77,7 +82,7 @@ impl ReadBudget {
         self.rent = self.rent.saturating_add(self.fault_ns());
     }
 
-    /// Credits a use of pages read as part of `size`.
+    /// Credits the faults saved by a use of pages that were read as part of `size`.
     pub fn count_use(&mut self, size: BuySize) {
         let saved = if size == BuySize::Region { 1 } else { FAULTS_SAVED_PER_USE };
         let earned = self.fault_ns().saturating_mul(saved);
@@ -86,9 +91,10 @@ impl ReadBudget {
         *credit = credit.saturating_add(earned).min(most);
     }
 
-    /// Whether to read the remaining `rest` pages of `size`, on which `faults` faults have read
-    /// single pages. `open` are the totals of visited regions that were not read. A region next to
-    /// one that was read may use the credit of regions.
+    /// Decides whether to read the remaining `rest` pages of a unit of `size`, on which `faults`
+    /// faults have read single pages, and pays for it. `open` are the totals of visited regions
+    /// that were not read. With `is_next`, a region adjacent to one that was read, the credit of
+    /// regions may be used.
     pub fn buys(
         &mut self,
         size: BuySize,
@@ -122,19 +128,20 @@ impl ReadBudget {
         is_rich && self.spend(size, price.saturating_sub(own))
     }
 
-    /// Whether to read `rest` pages of regions that the program has not reached.
+    /// Decides whether to read `rest` pages of regions that the program has not reached, and pays
+    /// for them from the credit of regions.
     pub fn buys_ahead(&mut self, rest: u64) -> bool {
         self.spend(BuySize::Region, self.price_ns(rest))
     }
 
-    /// The percentage of its price at which a size is bought, given all visited regions.
+    /// The percentage of the price that a unit's own faults must have cost before it is bought.
     fn percent(&self, open: UnboughtTotals) -> u64 {
         let spent = open.faults.saturating_mul(self.fault_ns()).max(1);
         (self.price_ns(open.pages).saturating_mul(200) / spent).clamp(100, MAX_PERCENT)
     }
 
-    /// Whether faults on all visited regions have cost so much of the price of their rest that
-    /// everything is bought in this size.
+    /// Whether the faults on all visited regions have cost nearly the price of the remaining pages,
+    /// so that every unit of this size is bought at its next fault.
     fn is_due(&self, size: BuySize, open: UnboughtTotals) -> bool {
         let percent = match size {
             BuySize::Block => 75,

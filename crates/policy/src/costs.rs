@@ -37,8 +37,8 @@ pub enum Touch {
 /// Minimum loss, in faults, before a file is left to the kernel.
 const MIN_LOSS_FAULTS: u64 = 16;
 
-/// Cost of single-page faults, and the cost of the same faults without advice, where the kernel
-/// reads a window around each missing page.
+/// Compares the cost of single-page faults so far with the cost of the same faults without advice,
+/// when the kernel reads a window around each missing page.
 #[derive(Clone, Debug, Default)]
 pub struct WindowComparison {
     /// Incremented when the comparison restarts. Windows of earlier comparisons no longer count, as
@@ -47,7 +47,7 @@ pub struct WindowComparison {
     own_ns: u64,
     kernel_ns: u64,
     faults: u64,
-    /// Pages of windows that the program has not used.
+    /// Pages of the kernel's windows that the program has not used yet.
     ahead: u64,
     is_lost: bool,
 }

@@ -1,5 +1,5 @@
-//! The regions of a file: which pages are in memory, what their faults have cost, and what was read
-//! ahead.
+//! The regions of a file: bitmaps of pages that were read or requested, fault counts, and the units
+//! that were read ahead.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -75,7 +75,7 @@ pub struct Region {
     compared: u32,
     /// Faults that read a page, per block.
     faults: [u16; BLOCKS],
-    /// The unit as part of which each block was read.
+    /// By block: the size of the unit that it was read ahead with.
     bought: [Option<BuySize>; BLOCKS],
     /// A bit per [`AROUND_PAGES`] pages: whether read-ahead pages were used there.
     used: u32,
@@ -134,7 +134,7 @@ impl Region {
             .sum()
     }
 
-    /// Its contribution to the totals of visited regions.
+    /// The contribution of region `number` to the totals of visited regions.
     pub fn unbought(&self, number: u64) -> UnboughtTotals {
         let pages = BuySize::Region.around(number.saturating_mul(REGION_PAGES));
         let faults = self.faults(BuySize::Region, pages.first);
@@ -187,7 +187,7 @@ fn has(words: &[u64; (REGION_PAGES / 64) as usize], page: u64) -> bool {
     words[(at / 64) as usize] >> (at % 64) & 1 == 1
 }
 
-/// The words of a region with bits of `pages`, and these bits.
+/// Index and mask of each bitmap word with bits of `pages`, which lie in one region.
 fn words(pages: Pages) -> impl Iterator<Item = (usize, u64)> {
     let mut first = pages.first;
     std::iter::from_fn(move || {

@@ -78,8 +78,8 @@ impl State {
         self.thread = thread;
     }
 
-    /// Whether memory is short. Then nothing is read ahead beyond streams, and these only grow with
-    /// their length.
+    /// Sets whether memory is short. If it is, only streams are read ahead, with windows limited to
+    /// a small fraction of their length.
     pub const fn set_memory_short(&mut self, is_short: bool) {
         self.is_memory_short = is_short;
     }
@@ -89,8 +89,8 @@ impl State {
         self.window = window;
     }
 
-    /// Whether the kernel's own windows are cheaper than single pages. Mappings with a known window
-    /// then have to get back the program's advice, so that the kernel reads its windows.
+    /// Whether the kernel's own windows are cheaper than single pages. If they are, the caller has
+    /// to restore the advice of mappings with a known window, so that the kernel reads its windows.
     #[must_use]
     pub const fn is_left_to_kernel(&self) -> bool {
         self.comparison.is_lost()
@@ -105,7 +105,7 @@ impl State {
             return Reads::NONE;
         }
         let is_known = self.regions.update(page, |region| region.knows(page));
-        // The kernel's window would have had a page that a stream requested too late.
+        // The kernel's window would have included a page that a stream requested too late.
         let is_late = |state: &mut State| is_known && state.table.find_asking(page).is_some();
         if self.has_short_window() && touch == Touch::Major && (!is_known || is_late(self)) {
             let cost = self.kernel_window_cost(page, inside);

@@ -12,7 +12,7 @@ const FIRST_WINDOW: u64 = 4;
 /// Windows grow by a factor of 4 below this size, and by 2 from it on.
 const SLOW_GROWTH_FROM: u64 = 64;
 
-/// Maximum number of elements of a stride requested together: the queue depth for the device.
+/// Maximum number of elements of a stride requested together, about the queue depth of a device.
 const STRIDE_DEPTH: u64 = 32;
 
 /// A run expected to end within this many pages is read in one request.
@@ -67,7 +67,7 @@ pub struct Stream {
     step: Stride,
     /// Number of elements up to and including the last one accessed.
     known: u64,
-    /// An access to this element or a later one requests the next window.
+    /// An access to this element or a later one triggers the request for the next window.
     trigger: u64,
     /// The element after the last one requested.
     end: u64,
@@ -79,11 +79,11 @@ pub struct Stream {
     /// How the last known element was accessed.
     last_touch: ElementTouch,
     faults: u8,
-    /// Number of its last fault in the mapping.
+    /// Number of faults on the file at its last access.
     last_fault: u64,
     /// Number of streams begun by then.
     begun: u64,
-    /// Its length was counted, as it seemed to be over.
+    /// Its length was counted because it seemed to be over.
     is_counted: bool,
 }
 
@@ -177,7 +177,7 @@ impl Stream {
         let StreamMatch { number, step, is_exact } = meeting;
         self.reopen(around);
         if step != self.step {
-            // For forward runs it was a run of one page.
+            // As a forward run, it ended after one page.
             around.lengths.count(1);
             self.step = step;
         }
@@ -353,7 +353,7 @@ impl Stream {
 /// Maximum number of streams.
 const MAX_STREAMS: usize = 16;
 
-/// Minimum number of slots for single faults, each of which may be the first of a new stream.
+/// Minimum number of slots reserved for single faults, the candidates for new streams.
 const MIN_SINGLES: usize = 4;
 
 /// The streams. A new one replaces the least recently used.

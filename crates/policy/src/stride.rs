@@ -87,7 +87,7 @@ pub struct ThreadFaults {
     pages: [u64; FAULTS_KEPT],
     /// Number of faults recorded.
     noted: usize,
-    /// The last fault, including those of streams.
+    /// Page of the last fault, including faults that belong to a stream.
     last: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
-//! What is read costs at most about twice the better of two ways, whatever comes: each page by a
-//! fault of its own, and each region whole when the program first comes to it.
+//! Competitive bound: for any access sequence the policy costs at most about twice the better of
+//! two strategies, reading each page by a fault of its own, or each region as a whole at its first
+//! access.
 
 use crate::support::{COSTS, Governed, LARGEST, Random};
 use filemap_policy::Costs;
@@ -7,19 +8,21 @@ use proptest::prelude::*;
 
 const REGION: usize = 512;
 
-/// Sizes below a region may spend as much before they have earned anything.
+/// Initial credit of the two sizes below a region, in nanoseconds.
 const FIRST_NS: u64 = 2 * 128 * COSTS.page_ns;
 
-/// A stream reads its largest window beyond its end, and more where the program comes back to that.
+/// Allowance for pages that streams read beyond their ends: at most the largest window per stream,
+/// and more if the program returns to it.
 const BEYOND_NS: u64 = 4 * LARGEST * COSTS.page_ns;
 
-/// Pages of one region in which no two of one block follow each other.
+/// The `number`th page of a sequence through a region in which consecutive pages lie in different
+/// blocks.
 fn page(region: u64, number: u64) -> u64 {
     region * 512 + u64::from((number as u8).reverse_bits()) * 2 % 512 + number / 128
 }
 
-/// Calls `each` with all rows of `length` numbers in which a number comes up only after all that
-/// are less than it: all orders of faults on regions, up to their names.
+/// Calls `each` with all sequences of `length` numbers in which a number first occurs after all
+/// smaller ones: all orders of faults on regions, up to renaming.
 fn rows(length: usize, row: &mut Vec<u64>, each: &mut impl FnMut(&[u64])) {
     if row.len() == length {
         return each(row);
@@ -32,8 +35,8 @@ fn rows(length: usize, row: &mut Vec<u64>, each: &mut impl FnMut(&[u64])) {
     }
 }
 
-/// All orders of up to ten touches of new pages in up to ten regions, where a region costs as much
-/// as 1.5, 2.5 or 4.5 faults.
+/// All orders of up to ten touches of new pages in up to ten regions, at prices of a region of 1.5,
+/// 2.5 and 4.5 faults.
 #[test]
 fn all_orders_of_touches_of_regions() {
     let mut ran = 0;
@@ -56,7 +59,7 @@ fn all_orders_of_touches_of_regions() {
     assert_eq!(ran, 3 * 115_975, "Bell's number of ten, three times");
 }
 
-/// What a program does: touches in a part of the file, in some order.
+/// A part of a program: touches in a part of the file, in some order.
 #[derive(Clone, Debug)]
 enum Part {
     Singles(u64, u64, u64),
@@ -74,7 +77,7 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Its pages, in a file of so many.
+/// The touched pages, in a file of `pages` pages.
 fn touches(part: &Part, random: &mut Random, pages: u64) -> Vec<u64> {
     match *part {
         Part::Singles(at, of, count) => {
@@ -97,8 +100,8 @@ fn touches(part: &Part, random: &mut Random, pages: u64) -> Vec<u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The bound against single faults. The part of 11 in 10 is what sizes below a region are
-    /// tried for again; a stream may read two windows beyond its end.
+    /// The bound against both strategies. The factor of 1.1 covers retries of sizes below a region;
+    /// the constant covers two windows that a stream may read beyond its end.
     #[test]
     fn programs_cost_at_most_about_twice_the_better_way(
         seed in 1..u64::MAX,
@@ -120,9 +123,9 @@ proptest! {
         }
     }
 
-    /// Where the kernel's own windows are short, the better way is single pages or these windows.
-    /// What has to be lost before a file is left to the kernel comes in addition, and what streams
-    /// read beyond their ends.
+    /// With short kernel windows the alternatives are single pages and these windows. The constant
+    /// covers the loss before a file is left to the kernel, and what streams read beyond their
+    /// ends.
     #[test]
     fn short_windows_are_left_to_the_kernel_in_time(
         seed in 1..u64::MAX,

@@ -1,15 +1,15 @@
-//! Small cases, worked out by hand.
+//! Small cases with results computed by hand.
 
 use crate::support::{COSTS, Governed, LARGEST, Random, asked, whole};
 use filemap_policy::{Bounds, Costs, Pages, State, Touch};
 
-/// The answers to faults on `pages`, one after the other.
+/// The requests after each fault on `pages`.
 fn answers(pages: &[u64], bounds: Bounds) -> Vec<Vec<(u64, u64)>> {
     let mut state = State::new(LARGEST, COSTS);
     pages.iter().map(|&page| asked(&mut state, page, bounds)).collect()
 }
 
-/// Pages of one region that make no stream and no stride: each lies in a block of its own.
+/// Pages of one region that form neither stream nor stride, each in another block.
 fn scattered(region: u64, number: u64) -> u64 {
     let block = (number as u8).reverse_bits() >> 4;
     region * 512 + u64::from(block) * 32 + number * 7 % 32
@@ -20,8 +20,9 @@ fn minor(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
     reads.ranges().map(|pages| (pages.first, pages.end)).collect()
 }
 
-/// The next window is asked for when the program comes to the last one, which takes a fault on a
-/// page that is there: 4 times as long, and from 64 pages on a quarter of what was come to.
+/// The next window is requested when the program enters the last one, which a minor fault shows.
+/// Windows grow by a factor of 4, and from 64 pages on are limited to a quarter of the stream so
+/// far.
 #[test]
 fn a_scan_is_followed_by_its_minor_faults() {
     let (bounds, mut state) = (whole(1 << 20), State::new(LARGEST, COSTS));
@@ -42,7 +43,7 @@ fn a_scan_is_followed_by_its_minor_faults() {
     assert!(sizes.is_sorted() && from > 100_000);
 }
 
-/// A page that was asked for and is waited for says the same as one that is there.
+/// A major fault on a requested page continues the stream like a minor fault.
 #[test]
 fn a_scan_that_is_faster_than_the_device_is_followed() {
     let answers = answers(&[0, 1, 2, 6], whole(1 << 20));
@@ -55,7 +56,7 @@ fn a_scan_towards_the_start_is_the_same_the_other_way_round() {
     assert_eq!(answers, [vec![], vec![(9994, 9998)], vec![(9978, 9994)], vec![(9914, 9978)]]);
 }
 
-/// Pages are asked for one by one, 4, 8, 16 and 32 at a time.
+/// Elements are requested as single pages, 4, 8, 16 and then 32 at a time.
 #[test]
 fn a_stride_is_one_after_four_equal_distances() {
     let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
@@ -73,7 +74,7 @@ fn a_stride_is_one_after_four_equal_distances() {
     assert_eq!(back.last().unwrap()[..2], [(8500, 8501), (8400, 8401)]);
 }
 
-/// Each thread has a stride of its own, in whatever order their faults come.
+/// Strides are detected per thread, however the faults are interleaved.
 #[test]
 fn strides_of_several_threads_are_found() {
     let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
@@ -104,8 +105,8 @@ fn nothing_is_read_outside_of_the_mapping_and_the_file() {
     }
 }
 
-/// What lies beside an earlier fault by chance makes no stream; a third page does. The two are in
-/// different blocks, none of which is bought.
+/// A neighbour of an earlier fault is no stream if other faults came in between; a third adjacent
+/// page is. The first two pages lie in different blocks, so that no block is bought.
 #[test]
 fn a_neighbour_alone_is_chance_where_others_came_in_between() {
     let answers = answers(&[31, 5000, 32, 9000, 33], whole(10_000));
@@ -113,8 +114,8 @@ fn a_neighbour_alone_is_chance_where_others_came_in_between() {
     assert_eq!(answers[4], [(34, 38)]);
 }
 
-/// A region costs 512 times 3 us, and a fault 80 us: 20 faults cost as much. The 19th comes to 95 %
-/// of the rest, which is enough.
+/// A region costs 512 x 3 us and a fault 80 us, so 20 faults cost as much as a region. The 19th
+/// fault reaches 95 % of the price of the remaining pages, the threshold for regions.
 #[test]
 fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     let mut state = State::new(LARGEST, COSTS);
@@ -124,7 +125,7 @@ fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     let bought = faults.iter().position(|asked| asked.contains(&(1536, 2048)));
     assert_eq!(bought, Some(18), "{faults:?}");
     assert!(faults[..18].iter().all(Vec::is_empty));
-    // Dearer pages are bought later, and where memory is short none are.
+    // Under memory pressure nothing is bought; costlier faults then buy the region at the next one.
     let mut state = State::new(LARGEST, COSTS);
     state.set_memory_short(true);
     for number in 0..16 {
@@ -136,8 +137,8 @@ fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     assert!(asked(&mut state, again, whole(1 << 20)).contains(&(1536, 2048)));
 }
 
-/// What was bought and is used pays for the next regions: they are bought at their first faults,
-/// and then before the program comes to them.
+/// Use of regions that were read ahead earns credit: the next regions are bought at their first
+/// fault, and later ones before the program reaches them.
 #[test]
 fn regions_that_are_used_buy_the_next_ones() {
     let mut governed = Governed::new(1 << 20, COSTS);
@@ -151,7 +152,7 @@ fn regions_that_are_used_buy_the_next_ones() {
     assert!(faults[2..].iter().all(|&count| count <= 1), "{faults:?}");
 }
 
-/// Single pages, of which no two are near each other, have paid for nothing.
+/// Isolated random pages earn nothing.
 #[test]
 fn a_few_random_pages_of_a_large_file_buy_nothing() {
     let mut random = Random::NEW;
@@ -159,8 +160,8 @@ fn a_few_random_pages_of_a_large_file_buy_nothing() {
     assert_eq!((governed.read, governed.faults), (200, 200));
 }
 
-/// Four threads that fault by turns wait together, so that a fault costs a quarter and more of them
-/// have to come before the same is bought.
+/// Four threads that fault in turn wait concurrently, so a fault counts a quarter and a region is
+/// bought after more faults.
 #[test]
 fn faults_of_several_threads_cost_less() {
     let faults = |threads: u64| {
@@ -186,7 +187,7 @@ fn the_largest_window_bounds_all_windows_and_0_switches_off() {
     assert!((0..1000).all(|page| asked(&mut off, page, whole(1000)).is_empty()));
 }
 
-/// Ranges for calls that can ask for so many pages.
+/// Requests are split into calls of at most 7 pages.
 #[test]
 fn pieces_are_in_the_order_of_the_stream() {
     let mut state = State::new(LARGEST, COSTS);
@@ -204,7 +205,7 @@ fn pieces_are_in_the_order_of_the_stream() {
     assert_eq!(back.pieces(0).count(), 16, "one page at a time at the least");
 }
 
-/// A file of `pages` pages of which the kernel reads windows of 32, after these touches.
+/// A file of `pages` pages with kernel windows of 32 pages, after `touches`.
 fn with_short_windows(pages: u64, touches: impl IntoIterator<Item = u64>) -> Governed {
     let mut governed = Governed::with_window(pages, COSTS, 32);
     touches.into_iter().for_each(|page| governed.touch(page));

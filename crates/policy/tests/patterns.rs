@@ -1,19 +1,18 @@
-//! What programs do, and what it costs: pages read and major faults. All of it together never costs
-//! much more than the better of two ways, single faults and whole regions.
+//! Typical access patterns with limits on major faults and pages read. None costs more than twice
+//! the better of single faults and whole regions.
 
 use crate::support::{Governed, Random};
 
-/// Pages of 4 GiB.
+/// Size of the file in pages: 4 GiB.
 const FILE: u64 = 1 << 20;
 
-/// 1 % of them.
+/// 1 % of the pages.
 const PERCENT: u64 = FILE / 100;
 
-/// What programs cost at the most: name, touches, the most faults, the most pages read for 1000
-/// pages that are touched.
+/// Name, touches, maximum faults, and maximum pages read per 1000 touched pages.
 type Row = (&'static str, Vec<u64>, u64, u64);
 
-/// Touches of one program, and after each `every` of them one of another.
+/// The touches `one`, with the next of `other` after every `every` of them.
 fn mixed(one: Vec<u64>, other: Vec<u64>, every: usize) -> Vec<u64> {
     let mut other = other.into_iter();
     one.chunks(every).flat_map(|part| part.iter().copied().chain(other.next())).collect()
@@ -32,7 +31,7 @@ fn singles(random: &mut Random) -> Vec<Row> {
     vec![
         ("random 1 %", touches, PERCENT, 1060),
         ("random 1 % of 16 MiB", random.pages(40, 4096), 40, 1060),
-        // The whole file is bought.
+        // The whole file is read ahead.
         ("random 300 % of 16 MiB", random.pages(3 * 4096, 4096), 155, 1060),
     ]
 }
@@ -43,7 +42,7 @@ fn strides() -> Vec<Row> {
     vec![
         ("stride 1021", stride(1021), 80, 1150),
         ("stride 4099", stride(4099), 230, 1020),
-        // Long reads cost less than a request for each second page.
+        // Reading everything costs less than requesting every second page.
         ("stride 2", (0..100_000).map(|number| 2 * number).collect(), 20, 2050),
         ("two strides by turns", by_turns, 15, 1030),
     ]
@@ -77,7 +76,7 @@ fn runs(random: &mut Random) -> Vec<Row> {
     vec![
         ("clusters of 16", random.runs(655, 16, FILE), 950, 1100),
         ("clusters of 4", random.runs(2600, 4, FILE), 3700, 1050),
-        // NORMAL with 128 KiB reads some 1460 here, and 1.15 of that are 1680.
+        // MADV_NORMAL with a 128 KiB window reads about 1460 here.
         ("ranges of 800 KiB", random.runs(100, 200, FILE), 110, 1060),
         ("runs of 1 to 200", uneven, 600, 1330),
         ("shuffled batches of 64", batches.collect(), 1250, 1120),
@@ -96,11 +95,11 @@ fn mixes(random: &mut Random) -> Vec<Row> {
         ranges.extend(random.runs(1, 200, FILE));
     }
     vec![
-        // The half of the file with the single pages is bought: to read all of it costs less than
-        // 32 faults in each of its regions do.
+        // The half of the file with the random pages is read as a whole, which costs less than 32
+        // faults per region.
         ("a scan, one in four is random", mixed(scan(), often, 4), FILE / 63, 4080),
         ("a scan, one in 100 is random", mixed(scan(), seldom, 100), FILE / 800 + 10, 1060),
-        // It takes a while until the random pages have spent what the clusters have earned.
+        // The random pages first use up the credit that the clusters earned.
         ("clusters, then random", clusters, 10_800, 1210),
         ("gets and ranges", ranges, 1200, 1060),
     ]

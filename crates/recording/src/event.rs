@@ -53,7 +53,7 @@ pub enum EventKind {
         process: u32,
         /// Its path.
         path: PathBuf,
-        /// Load bias: what is added to the addresses in its ELF headers.
+        /// Load bias, to be added to the addresses in its ELF headers.
         address: u64,
         /// Size of its address range from there, in bytes.
         length_bytes: u64,

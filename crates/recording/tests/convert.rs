@@ -353,7 +353,8 @@ fn advice_of_another_thread_comes_in_its_order() {
         run.counters.data_pages_read
     };
     assert_eq!(read(&found), read(&converted(&alone).0));
-    // Each thread reads a window before the advice, and single pages after it.
+    // Without the dependencies the advice would apply to other accesses, and other pages would be
+    // read.
     let begun_together = Job {
         threads: found
             .threads

@@ -31,7 +31,7 @@ impl Random {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// A wait of 1 us on average, with a standard deviation of about 30 %.
+    /// A log-normal wait with a median of 1 us and a spread of about 30 %.
     fn wait_ns(&mut self) -> u64 {
         (1000.0 * (0.3 * self.normal()).exp()) as u64
     }

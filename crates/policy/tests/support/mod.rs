@@ -1,19 +1,19 @@
-//! A file that is read as the policy says: a set of pages, and no time.
+//! A simulated file that is read as the policy decides. Reads have a cost but take no time.
 
 use std::ops::Range;
 
 use filemap_policy::{Bounds, Costs, Pages, State, Touch, Window};
 
-/// The largest window that the tests use, if they do not say otherwise: 16 MiB of 4 KiB pages.
+/// Default maximum window of the tests: 16 MiB of 4 KiB pages.
 pub const LARGEST: u64 = 4096;
 
-/// What reads cost on a common device.
+/// Read costs of a typical device.
 pub const COSTS: Costs = Costs { fault_ns: 80_000, page_ns: 3_000 };
 
-/// Pages that one fault maps where they are cached.
+/// Fault-around window: cached pages in it are mapped by one fault.
 const AROUND: u64 = 16;
 
-/// The generator of the commands' random accesses.
+/// The generator of random accesses that the commands use (xorshift64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -26,29 +26,29 @@ impl Random {
         self.0 % bound
     }
 
-    /// So many runs of adjacent pages, at places of their own in a file of `of` pages.
+    /// `count` runs of `pages` consecutive pages at random positions in a file of `of` pages.
     pub fn runs(&mut self, count: u64, pages: u64, of: u64) -> Vec<u64> {
         let starts: Vec<u64> = (0..count).map(|_| self.below(of - pages)).collect();
         starts.into_iter().flat_map(|start| start..start + pages).collect()
     }
 
-    /// Pages alone.
+    /// `count` random pages of a file of `of` pages.
     pub fn pages(&mut self, count: u64, of: u64) -> Vec<u64> {
         (0..count).map(|_| self.below(of)).collect()
     }
 }
 
-/// A mapping of a whole file.
+/// A mapping of the whole file.
 pub fn whole(pages: u64) -> Bounds {
     Bounds { mapping: Pages { first: 0, end: pages }, file_pages: pages }
 }
 
-/// What a fault is answered with.
+/// The ranges requested after a major fault on `page`.
 pub fn asked(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
     state.fault(page, Touch::Major, bounds).ranges().map(|pages| (pages.first, pages.end)).collect()
 }
 
-/// A cold file that a program reads, whose reads take no time but have a cost.
+/// A file, cold at first, that a program reads under the policy.
 pub struct Governed {
     pub state: State,
     costs: Costs,
@@ -58,13 +58,13 @@ pub struct Governed {
     touched: Vec<bool>,
     /// Major faults.
     pub faults: u64,
-    /// Pages that were read.
+    /// Pages read.
     pub read: u64,
-    /// The same file where nothing is advised, and windows of so many pages are read.
+    /// The same file without advice, for comparison.
     kernel: Option<Kernel>,
 }
 
-/// A cold file of which the kernel reads windows around faults.
+/// A file, cold at first, for which the kernel reads windows around faults.
 struct Kernel {
     window: u64,
     cached: Vec<bool>,
@@ -84,8 +84,8 @@ impl Kernel {
     }
 }
 
-/// The window that the kernel reads where `page` is missing, and whether the program waits for it:
-/// after a window the next one is under way.
+/// The window that the kernel reads if `page` is missing, and whether the program waits for it:
+/// directly after a window the next one is already under way.
 fn window(cached: &[bool], page: u64, pages: u64) -> (Range<u64>, bool) {
     let is_behind = page > 0 && cached[page as usize - 1];
     let first = if is_behind { page } else { page.saturating_sub(pages / 2) };
@@ -108,7 +108,7 @@ impl Governed {
         }
     }
 
-    /// A file of which the kernel would read windows of so many pages.
+    /// A file for which the kernel would read windows of `window` pages.
     pub fn with_window(pages: u64, costs: Costs, window: u64) -> Governed {
         let cached = vec![false; pages as usize];
         let kernel = Some(Kernel { window, cached, cost_ns: 0 });
@@ -117,12 +117,12 @@ impl Governed {
         governed
     }
 
-    /// What it would cost where nothing is advised.
+    /// Cost of the accesses so far without advice, in nanoseconds.
     pub fn kernel_ns(&self) -> u64 {
         self.kernel.as_ref().map_or(0, |kernel| kernel.cost_ns)
     }
 
-    /// A file of `pages` pages after these touches.
+    /// A file of `pages` pages after `touches`.
     pub fn after(pages: u64, touches: impl IntoIterator<Item = u64>) -> Governed {
         let mut governed = Governed::new(pages, COSTS);
         touches.into_iter().for_each(|page| governed.touch(page));
@@ -160,23 +160,22 @@ impl Governed {
         }
     }
 
-    /// Pages that the program came to.
+    /// Number of touched pages.
     pub fn touched(&self) -> u64 {
         self.touched.iter().filter(|touched| **touched).count() as u64
     }
 
-    /// What it has cost: single faults, and pages that were asked for.
+    /// Cost so far in nanoseconds: faults, and pages read ahead.
     pub fn cost_ns(&self) -> u64 {
         self.faults * self.costs.fault_ns + (self.read - self.faults) * self.costs.page_ns
     }
 
-    /// What it would cost to read each page by a fault of its own.
+    /// Cost of reading each touched page by a fault of its own, in nanoseconds.
     pub fn singles_ns(&self) -> u64 {
         self.touched() * self.costs.fault_ns
     }
 
-    /// What it would cost to read each region of so many pages whole when the program first comes
-    /// to it.
+    /// Cost of reading each region of `pages` pages as a whole at its first touch, in nanoseconds.
     pub fn regions_ns(&self, pages: usize) -> u64 {
         let came_to = self.touched.chunks(pages).filter(|region| region.contains(&true));
         let whole = |region: &[bool]| (region.len() as u64 - 1) * self.costs.page_ns;
