@@ -1,4 +1,4 @@
-//! The figures that readers look for first, in people's units.
+//! The figures of reports, derived from the counters of runs, in convenient units.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::verdict::median_of;
 use filemap_report::Better;
 use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
 
-/// One run, and what its figures need besides.
+/// A run, with the facts about its job that figures need.
 pub(crate) struct FigureInput<'a> {
     run: &'a Run,
     page_bytes: f64,
@@ -19,21 +19,21 @@ pub(crate) struct FigureInput<'a> {
 
 /// A figure of a run.
 pub(crate) struct Figure {
-    /// Its name in JSON and CSV.
+    /// Key in JSON and CSV.
     pub(crate) key: &'static str,
-    /// Its name; one that begins with blanks is a part of the one above.
+    /// Label in reports. Leading blanks mark it as a part of the figure above.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
-    /// Where less of it is better, a rise by more than noise is a regression.
+    /// Which direction is better. If less is, a rise by more than noise is a regression.
     pub(crate) better: Better,
-    /// A report leaves it out where it is 0 in every run.
+    /// Reports omit the figure if it is 0 in every run.
     is_rare: bool,
-    /// What of a kernel it is, where one ran.
+    /// The kernel counter behind the figure, on a kernel.
     pub(crate) counter: Option<&'static str>,
     of: fn(&FigureInput) -> Option<f64>,
 }
 
-/// Every figure, in the order of reports: all that shows figures takes them from here.
+/// Every figure, in the order of reports. Reports, CSV and JSON all use this table.
 pub(crate) const FIGURES: &[Figure] = &[
     of("rounds", "rounds", Count, |seen| seen.count(|of| of.rounds)),
     of(ROUNDS_A_SECOND, "rounds a second", Ratio, |seen| {
@@ -122,19 +122,19 @@ pub(crate) const FIGURES: &[Figure] = &[
     of("itlb_walks", "ITLB walks", Count, |seen| seen.count(|of| of.itlb_walks)).rare(),
 ];
 
-/// The keys of what threads that make rounds are run for.
+/// Key of a headline figure of jobs whose threads make rounds.
 pub(crate) const ROUNDS_A_SECOND: &str = "rounds_per_second";
 
 /// See [`ROUNDS_A_SECOND`].
 pub(crate) const MISSES_PER_DROP: &str = "misses_per_drop_percent";
 
-/// The key of what was read against what was used.
+/// Key of the ratio of bytes read to bytes used.
 pub(crate) const READ_OF_USED: &str = "read_of_used";
 
-/// The key of the time that a run took.
+/// Key of the elapsed time of a run.
 pub(crate) const ELAPSED: &str = "elapsed_ns";
 
-/// The keys of the figures that matter most, those first that matter more.
+/// Keys of the headline figures, the most important first.
 const FIRST: [&str; 8] = [
     ROUNDS_A_SECOND,
     MISSES_PER_DROP,
@@ -168,7 +168,7 @@ impl Figure {
         Figure { counter: Some(counter), ..self }
     }
 
-    /// Its median over the runs of each seed, in their order.
+    /// The median over the runs of each seed, in the order of seeds.
     pub(crate) fn of_seeds(&self, record: &Record) -> Vec<(u64, f64)> {
         let seen = seen(record, None);
         let mut seeds: Vec<(u64, Vec<f64>)> = Vec::new();
@@ -182,12 +182,12 @@ impl Figure {
         seeds.into_iter().map(|(seed, values)| (seed, median_of(&values))).collect()
     }
 
-    /// It in each of the runs that saw it.
+    /// The value in each run that has it.
     pub(crate) fn of_runs(&self, seen: &[FigureInput]) -> Vec<f64> {
         seen.iter().filter_map(self.of).collect()
     }
 
-    /// Its place among those that matter most, if it is one of them.
+    /// Rank among the headline figures, if it is one.
     pub(crate) fn rank(&self) -> Option<usize> {
         FIRST.iter().position(|key| *key == self.key)
     }
@@ -201,7 +201,7 @@ impl Figure {
         seen.any(|measure| !self.is_rare || measure.max > 0.0)
     }
 
-    /// The name of its row, where the times of `engines` are predicted or measured.
+    /// The row label; for times it states whether `engines` predict or measure them.
     pub(crate) fn row_name<'a>(&self, engines: impl IntoIterator<Item = &'a str>) -> String {
         let is_model = |engine: &str| engine == EngineKind::Model.name();
         match self.key {
@@ -216,7 +216,7 @@ impl FigureInput<'_> {
         of(&self.run.counters).map(|count| count as f64)
     }
 
-    /// `part` of each of `whole`.
+    /// `part` divided by `whole`; `None` if `whole` is 0.
     fn share(
         &self,
         part: fn(&Counters) -> Option<u64>,
@@ -229,14 +229,14 @@ impl FigureInput<'_> {
         self.run.elapsed_ns.map(|ns| ns as f64)
     }
 
-    /// It, where it is known how tries of faults met locks.
+    /// The run itself if it counted how faults took locks.
     fn with_locks(&self) -> Option<&Self> {
         let counters = &self.run.counters;
         (counters.mmap_lock_shared.is_some() || counters.rounds.is_some()).then_some(self)
     }
 
-    /// How long threads of a program waited for a lock; nothing where that is not known, as of a
-    /// machine that is emulated.
+    /// Nanoseconds that threads of a program waited for a lock; `None` if unknown, as on an
+    /// emulated machine.
     fn waited(&self, lock: Cause) -> Option<f64> {
         let waits = self.run.counters.mmap_lock_waits?;
         let is_known = waits == 0 || !self.run.waits.is_empty();
@@ -248,14 +248,15 @@ impl FigureInput<'_> {
         pages.map(|pages| pages as f64 * self.page_bytes)
     }
 
-    /// Bytes that came into the cache, from the device or, of a file without blocks, from nowhere.
+    /// Bytes that entered the page cache: read from the device or, for a file without blocks,
+    /// filled with zeros.
     pub(crate) fn read_bytes(&self) -> Option<f64> {
         let read = self.count(|of| of.bytes_read);
         let from_device = read.filter(|&read| read > 0.0);
         from_device.or_else(|| self.pages(self.run.counters.data_pages_read)).or(read)
     }
 
-    /// Bytes in the cache at the end that are not mapped.
+    /// Bytes cached at the end outside the mapping.
     fn outside(&self) -> Option<f64> {
         let cached = self.run.cached;
         let between = self.pages(cached.between).unwrap_or(0.0);
@@ -263,10 +264,10 @@ impl FigureInput<'_> {
     }
 }
 
-/// Bytes of a page where nothing says otherwise.
+/// Default page size, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// The runs of a record, of `job` where it is at hand, as figures see them.
+/// The runs of `record` as input for figures; `job` is its job, if at hand.
 pub(crate) fn seen<'a, 'j>(
     record: &'a Record,
     job: impl Into<Option<&'j Job>>,
@@ -275,7 +276,7 @@ pub(crate) fn seen<'a, 'j>(
     let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
-    // What is read of files without blocks is not among the bytes that a device reads.
+    // Bytes of files without blocks are not read from the device, so they need the page counts.
     let is_sparse = |job: &&Job| job.files.iter().filter(|of| of.file.sparse).count();
     let job = job.filter(|job| [0, job.files.len()].contains(&is_sparse(job)));
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What a job takes from this machine where its flags do not say.
+//! Defaults that a job takes from this machine.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use filemap_model::Profile;
 use crate::error::Error;
 use crate::input;
 
-/// What was found here that no key of a job says.
+/// Facts about this machine that no key of a job holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Largest request of the device that the file lies on, in bytes.
+    /// Maximum request size of the device that holds the file, in bytes.
     io_bytes: Option<u64>,
-    /// What a reader of the report should know.
+    /// Warnings for the reader of the report.
     pub warnings: Vec<String>,
 }
 
 impl Found {
-    /// `profile`, with the largest request of the file's device.
+    /// `profile` with the maximum request size of the file's device.
     pub fn on_device(&self, mut profile: Profile) -> Profile {
         if let Some(bytes) = self.io_bytes {
             profile.device.io_bytes = bytes;
@@ -34,19 +34,19 @@ impl Found {
         profile
     }
 
-    /// This, with the device of `other` where nothing was found of one.
+    /// Takes the device's facts from `other` if these have none.
     pub fn or(self, other: &Found) -> Found {
         Found { io_bytes: self.io_bytes.or(other.io_bytes), ..self }
     }
 }
 
-/// Fills in what `spec` does not say. A kernel image is for the kernel engine. A file that exists
-/// has its size, its device and its filesystem, in the model as on the running kernel; without a
-/// file, `--kernel host` and `--on kernel` stand for where the kernel engine makes one. On a real
-/// kernel the rules are its own.
+/// Fills in unset keys of `spec`. A kernel image implies the kernel engine. An existing file
+/// supplies its size, device and filesystem, in the model as on the running kernel; without one,
+/// `--kernel host` and `--on kernel` take them from the directory where the kernel engine creates
+/// files. A real kernel implies its own rules.
 ///
 /// # Errors
-/// A file or image that cannot be used; a place whose readahead is not known.
+/// When a file or image cannot be used, or the readahead size of its filesystem is unknown.
 pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
@@ -56,14 +56,14 @@ pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
     let on_kernel_alone = spec.on.as_deref() == Some(EngineKind::Kernel.name());
     let warnings = existing_files(spec)?;
     found.warnings.extend(warnings.into_iter().filter(|_| !on_kernel_alone));
-    // The first file says where all of them lie. Programs whose segments are mapped are copied.
+    // The first file stands for the device of all. ELF files come last, since they are copied.
     let file = spec.existing_files().min_by_key(|file| file.is_elf);
     let file = file.map(|file| (!file.is_elf).then(|| PathBuf::from(file.path)));
     if let Some(image) = spec.image.as_deref().filter(|_| on_kernel) {
         if let Some(nearest) = Kernel::nearest(&image_release(image)?) {
             spec.kernel.get_or_insert(nearest.kernel.name().to_string());
         }
-        // The disk of a guest is not this machine's.
+        // A guest has a virtual disk, not this machine's.
         found.io_bytes = Some(IO_BYTES);
         return Ok(found);
     }
@@ -74,7 +74,7 @@ pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
         let file = file.flatten();
         match place_of(spec, file.as_deref()) {
             Ok(place) => resolve_place(spec, &place, file.is_some(), &mut found),
-            // Without a place the engine refuses the job, unless something else is wrong with it.
+            // The engine refuses the job later, unless it finds another error first.
             Err(_) if on_kernel => {}
             Err(_) if spec.read_ahead_kb.is_some() && spec.fs.is_some() => {}
             Err(error) => return Err(error),
@@ -83,8 +83,8 @@ pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Gives the threads of the workload `thrash` the CPUs of this machine, as many as there are
-/// threads for, where it runs on this machine or is compared with it.
+/// Sets the number of CPUs for the workload `thrash` to this machine's, at most one per thread, if
+/// the job runs on this machine or is compared with it.
 pub fn resolve_cpus(spec: &mut JobSpec) {
     if !is_on_kernel(spec.on.as_deref())
         && spec.image.is_none()
@@ -97,14 +97,14 @@ pub fn resolve_cpus(spec: &mut JobSpec) {
     spec.cpus.get_or_insert(here.min(booted));
 }
 
-/// Whether one of `engines` is the kernel.
+/// Whether `engines` includes the kernel.
 fn is_on_kernel(engines: Option<&str>) -> bool {
     let mut engines = engines.iter().flat_map(|engines| engines.split(','));
     engines.any(|engine| engine == EngineKind::Kernel.name())
 }
 
-/// The filesystem and device of `file`, or of where files are made, if readahead and filesystem are
-/// known there.
+/// Filesystem and maximum request size of the device for `file`, or for the directory where files
+/// are created. Fails if its readahead size or filesystem is unknown.
 fn place_of(spec: &ProgramSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
     let path = match file {
         Some(path) => path.to_owned(),
@@ -142,14 +142,14 @@ fn resolve_place(
     let block_bytes = if is_xfs { place.block_bytes } else { page_size() };
     let given = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
     let other = |given: bool, is_same: bool| given && !is_same;
-    // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
+    // If the directory does not match the job, the kernel engine creates the file on a loop device.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
         || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs))
         || other(given.is_some(), given == Some(block_bytes));
     found.io_bytes = if is_given || !elsewhere {
         *io_bytes
     } else {
-        // A loop device says nothing of its own.
+        // The limits of a loop device are not known in advance.
         Some(IO_BYTES)
     };
     spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
@@ -159,17 +159,18 @@ fn resolve_place(
     }
 }
 
-/// A readahead size in KiB as a machine with the pages of `spec` has it: whole pages.
+/// Rounds a readahead size in KiB down to whole pages of `spec`.
 fn whole_pages(read_ahead_kb: u64, spec: &ProgramSpec) -> Option<u64> {
     let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok());
     let page_kb = (page_size.unwrap_or(4096) / 1024).max(1);
     Some(read_ahead_kb - read_ahead_kb % page_kb)
 }
 
-/// Looks at the existing files of a job, and returns warnings about them.
+/// Fills in size, holes and segments of the existing files of a job, and returns warnings about
+/// them.
 ///
 /// # Errors
-/// A file that cannot be used, or two that are one and the same.
+/// When a file cannot be used, or two names refer to the same file.
 fn existing_files(spec: &mut ProgramSpec) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
@@ -194,7 +195,7 @@ fn existing_files(spec: &mut ProgramSpec) -> Result<Vec<String>, Error> {
     Ok(warnings)
 }
 
-/// What to say of the file at `path`, which has holes.
+/// The warning about holes in the file at `path`.
 fn of_holes(path: &str) -> String {
     format!(
         "'{path}' has holes, which are filled without its device; bytes_read and the times of the \
@@ -202,16 +203,16 @@ fn of_holes(path: &str) -> String {
     )
 }
 
-/// The release of the kernel at `path`.
+/// The release of the kernel image at `path`.
 ///
 /// # Errors
-/// When it is no kernel that can be booted.
+/// When it is not a bootable kernel.
 pub fn image_release(path: &str) -> Result<String, Error> {
     let release = filemap_kernel::image::release(Path::new(path));
     release.map_err(|error| filemap_kernel::Error::from(error).into())
 }
 
-/// The size in bytes and the holes of the file at `path`, which can be read and is not empty.
+/// Size in bytes and holes of the file at `path`; fails if it cannot be read or is empty.
 fn existing(path: &str) -> Result<(u64, Holes), Error> {
     let (file, bytes) = input::regular("file", path)?;
     match bytes {

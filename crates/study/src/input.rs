@@ -1,4 +1,4 @@
-//! Files that are read: job files, lists of accesses, programs whose segments are mapped.
+//! Reads input files: job files, accesses files, and ELF programs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,21 +12,21 @@ use rustix::io::Errno;
 
 use crate::error::{Error, reason};
 
-/// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
-/// Reading 7 MiB of one took 290 MiB of memory.
+/// Maximum size of a job file in bytes. A program of 10,000 files with 100 listed pages each takes
+/// 10 MiB; parsing 7 MiB took 290 MiB of memory.
 pub const MAX_JOB_BYTES: u64 = 16 << 20;
 
-/// Longest accesses file, in bytes.
+/// Maximum size of an accesses file, in bytes.
 const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 
-/// The job of a job file.
+/// Parses the job file at `path`.
 pub fn job_file(path: &str) -> Result<JobSpec, Error> {
     let text = read("job file", path, MAX_JOB_BYTES)?;
     JobSpec::from_toml(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// Reads the accesses files that `spec` names into it, unless they have been read.
+/// Loads the accesses files that `spec` names into it, unless they are loaded already.
 pub fn accesses_files(spec: &mut ProgramSpec) -> Result<(), Error> {
     for (path, text) in spec.accesses_files().filter(|(_, text)| text.is_none()) {
         *text = Some(read("accesses file", path, MAX_ACCESSES_BYTES)?);
@@ -34,10 +34,10 @@ pub fn accesses_files(spec: &mut ProgramSpec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Longest program or shared library, in bytes.
+/// Maximum size of a program or shared library, in bytes.
 const MAX_ELF_BYTES: u64 = 1 << 30;
 
-/// The headers of the program or library at `path`.
+/// The ELF headers of the program or library at `path`.
 pub fn segments(path: &str) -> Result<Elf, Error> {
     regular("program", path)?;
     let bytes = read_bytes("program", path, MAX_ELF_BYTES)?;
@@ -51,10 +51,11 @@ pub fn host_release() -> Option<String> {
     Some(text.trim().to_string())
 }
 
-/// The regular file at `path`, open, and its size in bytes. `what` names its kind.
+/// Opens the regular file at `path`, and returns it with its size in bytes. `what` names its kind
+/// in errors.
 ///
 /// # Errors
-/// A file that is missing, may not be read, or is something else.
+/// When the file is missing, unreadable or not a regular file.
 pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
     let failed = |reason| Error::Read { what, path: path.to_string(), reason };
     let file = open(path).map_err(|error| failed(reason(&error)))?;
@@ -66,17 +67,17 @@ pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
     }
 }
 
-/// The text of the file at `path`, of at most `most` bytes. `what` names its kind.
+/// Reads the text file at `path`, of at most `most` bytes. `what` names its kind in errors.
 ///
 /// # Errors
-/// A file that cannot be read, is longer, or is no text.
+/// When the file is unreadable, longer than `most`, or not UTF-8.
 pub fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
     let reason = "it is no text (UTF-8)".to_string();
     let bytes = read_bytes(what, path, most)?;
     String::from_utf8(bytes).map_err(|_| Error::Read { what, path: path.to_string(), reason })
 }
 
-/// The bytes of the file at `path`, at most `most`. `what` names its kind.
+/// Reads the file at `path`, of at most `most` bytes. `what` names its kind in errors.
 fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     let failed = |reason: String| Error::Read { what, path: path.to_string(), reason };
     let file = open(path).map_err(|error| failed(reason(&error)))?;
@@ -87,7 +88,8 @@ fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Erro
         _ => {}
     }
     let mut bytes = Vec::new();
-    // One byte more than allowed tells what is too long but has no size, such as a pipe.
+    // Reads one byte more than allowed to detect oversized input without a known size, such as a
+    // pipe.
     let read = Patient::new(file).take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| failed(reason(&error)))?;
     if bytes.len() as u64 > most {
@@ -96,21 +98,21 @@ fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Erro
     Ok(bytes)
 }
 
-/// Opens the file at `path` for reading. A FIFO does not make it wait for a writer.
+/// Opens the file at `path` for reading, without blocking on a FIFO that has no writer.
 pub fn open(path: &str) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     File::options().read(true).custom_flags(flags).open(path)
 }
 
-/// A file that may be a pipe. Whoever writes into it may take as long as they want, but somebody
-/// has to.
+/// Reads a file that may be a pipe. A writer may take any time; only a FIFO without a writer times
+/// out.
 struct Patient {
     file: File,
-    /// Somebody has written, or at least was there to do so.
+    /// The pipe has had a writer.
     had_writer: bool,
 }
 
-/// How long a FIFO may be without a writer.
+/// Time to wait for the first writer of a FIFO.
 const WITHOUT_WRITER: Duration = Duration::from_secs(3);
 
 impl Patient {
@@ -119,7 +121,7 @@ impl Patient {
         Patient { file, had_writer: !is_fifo }
     }
 
-    /// Waits until there is something to read, or nobody left to write; at most `limit`, if any.
+    /// Waits until the file is readable or its last writer has closed it, at most for `limit`.
     fn wait(&self, limit: Option<Timespec>) -> io::Result<bool> {
         let mut files = [PollFd::new(&self.file, PollFlags::IN)];
         loop {

@@ -1,5 +1,5 @@
-//! The job of a command: what its job file or recording and its flags say, checked against this
-//! machine, and the command that repeats it.
+//! The job of a command: merges its job file or recording with its flags, resolves it on this
+//! machine, and prints the command that repeats it.
 
 use std::time::Duration;
 
@@ -15,35 +15,36 @@ use crate::machine_profile;
 use crate::seeds::{self, RanJob};
 use crate::variants::Variant;
 
-/// What a job file or a recording says.
+/// The source of a job before flags are applied.
 #[derive(Clone, Debug)]
 pub enum JobSource {
-    /// Flags alone, or a job file of the same keys.
+    /// Flags only, or a job file with the same keys.
     Flags(Box<JobSpec>),
     /// A job file with tables.
     Tables(Box<ProgramSpec>),
-    /// A recording, with what its job does otherwise than what was recorded, a sentence each.
+    /// A recording. Each sentence states an approximation: where the job differs from the recorded
+    /// program.
     Recording(Box<ProgramSpec>, Vec<String>),
 }
 
 /// The job of a command.
 #[derive(Clone, Debug)]
 pub struct JobInput {
-    /// The path of its job file or recording, if it has one.
+    /// Path of the job file or recording, if any.
     pub path: Option<String>,
-    /// What that says; without one no flags.
+    /// Contents of that file; empty flags without one.
     source: JobSource,
     /// The flags of the command line.
     pub flags: JobSpec,
-    /// The job, with the flags in place of what the file says.
+    /// The job, in which flags override the file.
     pub spec: ProgramSpec,
 }
 
 impl JobInput {
-    /// The job of `source`, which is at `path`, with `flags` in place of its own values.
+    /// The job of `source`, read from `path`, with `flags` overriding its values.
     ///
     /// # Errors
-    /// A flag that does not go with the job, and an accesses file or a program that cannot be read.
+    /// When a flag does not apply to the job, or an accesses file or program cannot be read.
     pub fn new(path: Option<&str>, source: JobSource, flags: JobSpec) -> Result<JobInput, Error> {
         let path = path.map(String::from);
         let mut input = JobInput { path, source, flags, spec: ProgramSpec::default() };
@@ -51,7 +52,7 @@ impl JobInput {
         Ok(input)
     }
 
-    /// The job with `changes` in place of what file and flags say.
+    /// The job with `changes` overriding file and flags.
     ///
     /// # Errors
     /// As for [`JobInput::new`].
@@ -89,17 +90,17 @@ impl JobInput {
         Ok(spec)
     }
 
-    /// What messages and reports call the job.
+    /// Name of the job in messages and reports.
     pub fn name(&self) -> String {
         self.path.clone().unwrap_or_else(|| format!("--workload {THRASH}"))
     }
 
-    /// Whether a job file with tables, or a recording, describes it.
+    /// Whether the job comes from a job file with tables, or from a recording.
     pub fn has_tables(&self) -> bool {
         !matches!(self.source, JobSource::Flags(_))
     }
 
-    /// What the job of a recording does otherwise than what was recorded; `None` of other jobs.
+    /// Where the job of a recording differs from the recorded program; `None` for other jobs.
     pub fn approximations(&self) -> Option<&[String]> {
         match &self.source {
             JobSource::Recording(_, approximations) => Some(approximations),
@@ -107,7 +108,7 @@ impl JobInput {
         }
     }
 
-    /// Fills in what `spec`, a form of this job, does not say of its existing files and of this
+    /// Fills in unset keys of `spec`, a variant of this job, from its existing files and this
     /// machine.
     ///
     /// # Errors
@@ -124,18 +125,18 @@ impl JobInput {
         Ok(found)
     }
 
-    /// `spec`, a form of this job, as a job that can be run.
+    /// Validates `spec`, a variant of this job.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the job is invalid.
     pub fn validate(&self, spec: &ProgramSpec) -> Result<Job, Error> {
         self.validate_for(spec, input::host_release().as_deref())
     }
 
-    /// The same, for a kernel of this release.
+    /// Like [`JobInput::validate`], for a kernel of this `release`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the job is invalid.
     pub fn validate_for(&self, spec: &ProgramSpec, release: Option<&str>) -> Result<Job, Error> {
         spec.validate(release).map_err(|error| {
             if self.has_tables() { self.named(error.into()) } else { error.into() }
@@ -146,15 +147,15 @@ impl JobInput {
         Error::InFile { path: self.name(), error: Box::new(error) }
     }
 
-    /// Leaves the phases of a recording out of `record`: their lists have a number for each touch,
-    /// and the recording has them.
+    /// Removes the phases of a recording from `record`: they list every access, and the recording
+    /// has them already.
     pub fn leave_lists(&self, record: &mut Record) {
         if self.approximations().is_some() {
             record.job.thread.iter_mut().for_each(|thread| thread.phase.clear());
         }
     }
 
-    /// `error`, with the name of the job file if its author has to change something there.
+    /// Adds the name of the job file to `error` if the cause is in that file.
     pub fn in_file(&self, error: Error) -> Error {
         use filemap_kernel::Error as KernelError;
         use filemap_model::Error as ModelError;
@@ -176,8 +177,8 @@ impl JobInput {
         if is_of_file && is_program { self.named(error) } else { error }
     }
 
-    /// The command `name` that does the same with `job`, a form of this job: the file and the flags
-    /// as they were given, and the kernel whose rules the model followed where neither says it.
+    /// The command `name` that repeats `job`, a variant of this job: file and flags as given, plus
+    /// the kernel version whose rules the model used if neither names it.
     pub fn command(&self, name: &str, job: &Job) -> String {
         let mut flags = self.flags.clone();
         if self.path.is_none() && !matches!(job.engine, filemap_job::EngineKind::Kernel) {
@@ -186,14 +187,14 @@ impl JobInput {
         self.command_of(name, &flags)
     }
 
-    /// The command `name` with the file of this job and `flags`.
+    /// The command `name` with the file of this job, and `flags`.
     pub fn command_of(&self, name: &str, flags: &JobSpec) -> String {
         let words = ["filemap".to_string(), name.to_string()];
         let file = self.path.as_deref().map(shell_word);
         words.into_iter().chain(file).chain(flags.flags()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text of its job file; of a recording how to show it.
+    /// Text of the job file; for a recording, the command that shows it.
     pub fn text(&self) -> String {
         match &self.source {
             JobSource::Recording(..) => {
@@ -203,10 +204,10 @@ impl JobInput {
         }
     }
 
-    /// The job in `variant`, with advice for what that names.
+    /// The job in `variant`, with its advice for named mappings and files.
     ///
     /// # Errors
-    /// A setting that does not go with the job.
+    /// When a setting does not apply to the job.
     pub fn in_variant(&self, variant: &Variant) -> Result<ProgramSpec, Error> {
         let mut spec = self.spec_with(&variant.applied(&JobSpec::default()))?;
         for (name, advice) in variant.advice_at() {
@@ -215,10 +216,10 @@ impl JobInput {
         Ok(spec)
     }
 
-    /// The job, checked against this machine.
+    /// Resolves the job on this machine, and validates it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the job is invalid or cannot be resolved.
     pub fn plan(&self) -> Result<PlannedJob<'_>, Error> {
         let mut spec = self.spec.clone();
         let found = self.resolve(&mut spec)?;
@@ -229,25 +230,25 @@ impl JobInput {
     }
 }
 
-/// A job that is ready to be run.
+/// A validated job, ready to run.
 #[derive(Debug)]
 pub struct PlannedJob<'a> {
-    /// What it was made from.
+    /// The input that it was planned from.
     pub input: &'a JobInput,
     /// The job.
     pub job: Job,
-    /// The machine of the model.
+    /// The model's profile.
     pub profile: Profile,
-    /// What a reader of its report should know.
+    /// Warnings for the reader of the report.
     pub warnings: Vec<String>,
 }
 
 impl PlannedJob<'_> {
-    /// Adds warnings to `record`, the outcome of this job with `seeds` seeds, which took this
-    /// process `took` of processor time.
+    /// Adds warnings to `record`, the outcome of this job with `seeds` seeds. `took` is the
+    /// processor time that this process spent on it.
     ///
     /// # Errors
-    /// A kernel image that cannot be read; when no thread can be started.
+    /// When a kernel image cannot be read or a thread cannot be started.
     pub fn warn(
         &self,
         record: &mut Record,

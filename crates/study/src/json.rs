@@ -7,13 +7,12 @@ use serde_json::value::RawValue;
 /// `object` as indented JSON.
 ///
 /// # Panics
-/// When `object` cannot be JSON, which no record's can.
+/// When `object` cannot be serialized, which never happens for records.
 pub(crate) fn to_json(object: &impl Serialize) -> String {
     serde_json::to_string_pretty(object).expect("a record has text keys only")
 }
 
-/// Writes `value` without line breaks and indents, which would take most of the room of many
-/// numbers.
+/// Serializes `value` on one line: in long lists of numbers, indentation would dominate the size.
 pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     value: &T,
     serializer: S,
@@ -22,7 +21,7 @@ pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     RawValue::from_string(text).map_err(S::Error::custom)?.serialize(serializer)
 }
 
-/// A whole number without a decimal point.
+/// Serializes a whole number without a decimal point.
 pub(crate) fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = (1u64 << 53) as f64;
     if value.fract() == 0.0 && (0.0..EXACT).contains(value) {
@@ -32,7 +31,7 @@ pub(crate) fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Resul
     }
 }
 
-/// A value in a row of CSV: nothing where it is not known.
+/// A value as a CSV field; empty if unknown.
 pub(crate) fn raw(value: Option<&serde_json::Value>) -> String {
     match value {
         None | Some(serde_json::Value::Null) => String::new(),

@@ -1,4 +1,4 @@
-//! By which rules jobs are judged, where these are not those of the kernel in question.
+//! Checks that the rules of a job match the kernel that it runs on or is compared with.
 
 use filemap_core::rules::{Kernel, Nearest};
 use filemap_job::{EngineKind, Job};
@@ -6,10 +6,10 @@ use filemap_job::{EngineKind, Job};
 use crate::error::Error;
 use crate::{host, input};
 
-/// What to say of the rules of `jobs`. `kernel` is what was given with --kernel, if anything was.
+/// Warnings about rules of `jobs` that are not their kernel's. `kernel` is the value of `--kernel`.
 ///
 /// # Errors
-/// A kernel image that cannot be read.
+/// When a kernel image cannot be read.
 pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut add = |warning: String| {
@@ -43,10 +43,10 @@ pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Erro
     Ok(warnings)
 }
 
-/// Refuses a job for a kernel whose rules are not those that the job names.
+/// Refuses a kernel job that names other rules than the ones nearest to its kernel.
 ///
 /// # Errors
-/// Such a job; a kernel image that cannot be read.
+/// On such a job, or when its kernel image cannot be read.
 pub fn check(job: &Job) -> Result<(), Error> {
     let Some((release, nearest)) = kernel_of(job)? else { return Ok(()) };
     if nearest.kernel == job.rules.kernel {
@@ -60,11 +60,12 @@ pub fn check(job: &Job) -> Result<(), Error> {
     )))
 }
 
-/// Refuses to hold a kernel, `release`, against rules that are not its own, unless `kernel`, what
-/// was given with --kernel, names them. The kernel is the running one unless it `is_booted`.
+/// Refuses to check the kernel `release` against rules of another version, unless `kernel`, the
+/// value of `--kernel`, names them explicitly. `is_booted` tells a booted kernel from the running
+/// one.
 ///
 /// # Errors
-/// Such a comparison.
+/// When the release is not modelled and `--kernel` does not choose rules.
 pub fn check_conform(kernel: Option<&str>, release: &str, is_booted: bool) -> Result<(), Error> {
     let Some(nearest) = Kernel::nearest(release).filter(|nearest| !nearest.is_exact) else {
         return Ok(());
@@ -80,8 +81,8 @@ pub fn check_conform(kernel: Option<&str>, release: &str, is_booted: bool) -> Re
     }
 }
 
-/// The release of the kernel that `job` runs on, and the rules nearest to it; `None` for a job of
-/// the model, and for a release that says no version.
+/// The release of the kernel that `job` runs on, and the rules nearest to it. `None` for jobs of
+/// the model, and for releases without a version.
 fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
     if job.engine == EngineKind::Model {
         return Ok(None);
@@ -103,7 +104,7 @@ fn inexact(release: &str, nearest: Nearest) -> Option<String> {
     })
 }
 
-/// A job on a file of this machine that goes by other rules than those nearest to its kernel.
+/// Warns about a job on a file of this machine whose rules are not the nearest to its kernel.
 fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
     let rules = job.rules.kernel;
     (job.has_file() && rules != nearest.kernel).then(|| {

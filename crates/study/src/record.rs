@@ -1,4 +1,4 @@
-//! What every report says of a record.
+//! Titles, notes and values of a record that reports share.
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_job::program::MappingSpec;
@@ -13,13 +13,13 @@ use crate::verdict;
 use filemap_report::Outcomes;
 use filemap_report::units::{number, time};
 
-/// Most characters of a machine profile's path in a report.
+/// Maximum width of a machine profile's path in a report, in characters.
 const PATH_COLUMNS: usize = 24;
 
-/// More rows than this are left to CSV and JSON.
+/// Maximum number of rows of a table in a report; CSV and JSON have all.
 pub(crate) const MAX_ROWS: usize = 40;
 
-/// A median, with the range where there is one.
+/// A median, with its range unless that is a single value.
 pub(crate) fn with_range(median: f64, [min, max]: [f64; 2]) -> String {
     if min == max {
         return number(median);
@@ -27,7 +27,7 @@ pub(crate) fn with_range(median: f64, [min, max]: [f64; 2]) -> String {
     format!("{} ({} to {})", number(median), number(min), number(max))
 }
 
-/// The end of a name that is too long: of a path that says most.
+/// Truncates a long name from the left, since the end of a path says most.
 pub(crate) fn shortened(name: &str, columns: usize) -> String {
     let length = name.chars().count();
     if length <= columns {
@@ -37,7 +37,7 @@ pub(crate) fn shortened(name: &str, columns: usize) -> String {
     format!("...{end}")
 }
 
-/// What one run says, by name, in the order of the record: counters, pages cached, time.
+/// The values of one run by name, in the order of the record: counters, cached pages, time.
 pub fn values(run: &Run) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<> {
     let counters: Vec<_> = run.counters.iter().map(|(name, value)| (name, *value)).collect();
     let cached = [
@@ -50,7 +50,7 @@ pub fn values(run: &Run) -> impl Iterator<Item = (&'static str, Option<u64>)> + 
     counters.into_iter().chain(cached)
 }
 
-/// The spread of each of [`values`] over the runs of `record`; `None` = no run saw it.
+/// The spread of each of [`values`] over the runs of `record`; `None` if no run has the value.
 pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
     let Summary { counters, cached, elapsed_ns, .. } = &record.summary;
     let cached = [cached.inside, cached.before, cached.after, cached.between];
@@ -58,23 +58,23 @@ pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
     values(&Run::default()).map(|(name, _)| name).zip(own).collect()
 }
 
-/// What `record` is of: `random of 1g, baseline, on the model`.
+/// The title of a record: `random of 1g, baseline, on the model`.
 pub(crate) fn title(record: &Record) -> String {
     let series = record.job.with.as_deref().unwrap_or("baseline");
-    // A kernel has the patches that it was built with.
+    // A kernel contains the series that it was built with.
     let is_model = record.engine == EngineKind::Model.name();
     let rules = if is_model { format!(", {series}") } else { String::new() };
     format!("{}{rules}, on the {}", heading(record), record.engine)
 }
 
-/// What was run: `random of 1g`, `program of 2 files`.
+/// Short name of the job: `random of 1g`, `program of 2 files`.
 pub(crate) fn heading(record: &Record) -> String {
     let job = &record.job;
     let heading = job.heading().filter(|_| job.is_single_mapping() || has_only_phase(job));
     heading.unwrap_or_else(|| format!("program of {}", setup::files_of(job)))
 }
 
-/// Whether the job has one file, and one thread that does one thing.
+/// Whether the job has one file, and one thread with a single phase.
 fn has_only_phase(job: &ProgramSpec) -> bool {
     let ([file], [thread]) = (&job.file[..], &job.thread[..]) else { return false };
     let [phase] = &thread.phase[..] else { return false };
@@ -82,13 +82,13 @@ fn has_only_phase(job: &ProgramSpec) -> bool {
     is_one && phase.workload.is_some()
 }
 
-/// Times of a real kernel, in nanoseconds, one for each run that was timed.
+/// Elapsed times in nanoseconds of the timed runs on a real kernel.
 pub(crate) fn measured_ns(record: &Record) -> Vec<u64> {
     let measured = record.engine == EngineKind::Kernel.name() && !is_emulated(record);
     record.runs.iter().filter(|_| measured).filter_map(|run| run.elapsed_ns).collect()
 }
 
-/// Names the runs of a real kernel that took much longer or shorter than the others.
+/// Names outliers: runs on a real kernel that took much longer or shorter than the others.
 pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     let times = measured_ns(record);
     let name =
@@ -97,13 +97,13 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
 }
 
-/// What is to be said of counts where memory was short: what the model evicts follows its time.
+/// A note on the model's counts under memory pressure: its evictions depend on its predicted times.
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     let job = &record.job;
     let limits = [&job.ram, &job.cache_limit, &job.memory_high, &job.memory_max];
     let is_limited = limits.into_iter().any(Option::is_some);
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    // Without a limit nothing is evicted but what advice drops.
+    // Without a limit only advice evicts pages.
     if record.engine != EngineKind::Model.name() || !(is_limited && evicts) {
         return None;
     }
@@ -125,7 +125,7 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     })
 }
 
-/// Whether `job` maps something executable.
+/// Whether `job` has an executable mapping at any time.
 fn maps_code(job: &ProgramSpec) -> bool {
     let is_exec =
         |protection: &Option<String>| protection.as_deref() == Some(SplitProt::Exec.name());
@@ -134,7 +134,7 @@ fn maps_code(job: &ProgramSpec) -> bool {
     job.mapping.iter().any(maps) || steps.any(|step| is_exec(&step.mprotect))
 }
 
-/// What is to be said of runs of a real kernel that somebody else's eviction has disturbed.
+/// A warning about runs on a real kernel in which another process caused evictions.
 pub(crate) fn foreign_note(record: &Record) -> Option<String> {
     let kept = record.environment.get("runs_kept_with_foreign_eviction").and_then(Value::as_u64);
     kept.filter(|&kept| kept > 0).map(|kept| {
@@ -145,12 +145,12 @@ pub(crate) fn foreign_note(record: &Record) -> Option<String> {
     })
 }
 
-/// What tells the runs of `record` apart.
+/// The noun that runs are numbered by: `seed` if there are several seeds, otherwise `run`.
 pub(crate) fn runs_are(record: &Record) -> &'static str {
     if spread::seeds(record) > 1 { "seed" } else { "run" }
 }
 
-/// What each run of `record`, which is called `name`, read.
+/// Bytes read by each run of `record`, as a chart row called `name`.
 pub(crate) fn outcomes(name: String, record: &Record) -> Outcomes {
     let is_seed = runs_are(record) == "seed";
     let runs = record.runs.iter().zip(figures::seen(record, None)).enumerate();
@@ -161,7 +161,7 @@ pub(crate) fn outcomes(name: String, record: &Record) -> Outcomes {
     Outcomes { name, runs: runs.collect() }
 }
 
-/// What is to be said of the time, in one line.
+/// A one-line note about the elapsed time.
 pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     if record.engine != EngineKind::Model.name() {
         return None;

@@ -1,7 +1,7 @@
-//! JSON schemas of what commands write, one for each kind of object.
+//! JSON schemas of the objects that commands print.
 //!
-//! They follow from the types that are written. The command's tests hold every object that is
-//! written against its schema, which allows no key that it does not name.
+//! They are derived from the serialized types and allow no unknown keys. Tests of the command
+//! validate every printed object against its schema.
 
 use filemap_job::schema::written;
 use filemap_job::{LogLine, TracedLine};
@@ -11,9 +11,8 @@ use crate::compare::Comparison;
 use crate::run::RunRecord;
 use crate::{advise, calibrate, conform, doctor, explain, folio_ops, govern, published, search};
 
-/// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
-/// `log-kernel` that of a line of a kernel's own decisions, the others are those of the commands'
-/// `--json`.
+/// Every schema with its name: `job` for job files, `log` for a line of `--log`, `log-kernel` for a
+/// line of a traced kernel's decisions, and one for each command's `--json`.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),

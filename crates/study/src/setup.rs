@@ -1,4 +1,4 @@
-//! What a report is of: the file, the mapping, the accesses and the machine that were used.
+//! The setup section of a report: file, mapping, accesses and machine of the job.
 
 use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec};
 use filemap_job::{
@@ -10,32 +10,32 @@ use crate::spread;
 use filemap_report::Part;
 use filemap_report::units::{bytes, number};
 
-/// The label of the line on the accesses.
+/// Label of the line about accesses.
 const ACCESSES: &str = "Accesses";
 
-/// The label of the line on the threads of a job with tables.
+/// Label of the line about the threads of a job with tables.
 const THREADS: &str = "Threads";
 
-/// Distinct values of one line that are listed.
+/// Maximum number of distinct values listed in one line.
 const MOST_LISTED: usize = 4;
 
-/// Bytes of a read where the job does not say.
+/// Block size of `read(2)` in a job without `bs`, in bytes.
 const DEFAULT_READ_BYTES: f64 = 4096.0;
 
-/// Phases that are named.
+/// Maximum number of phases that are named.
 const MOST_PHASES: usize = 3;
 
-/// A label, and what it says in parts, of which those are empty that nothing is said of. Each part
-/// has its place, so that jobs can be laid side by side.
+/// A label and the parts of its text. Parts have fixed positions, so that several jobs can be
+/// merged part by part; an empty part is not printed.
 pub(crate) type Line = (&'static str, Vec<String>);
 
-/// The lines on the job of `record`.
+/// The setup of the job of `record`.
 pub fn of_record(record: &Record) -> Part {
     facts(lines_of(record, record.job.with.as_deref()))
 }
 
-/// The lines on a job that says everything, where both a kernel, the running one or that of the
-/// job's image, and the model's rules decide.
+/// The setup of a resolved job that runs both in the model and on a kernel: the running one, or the
+/// job's image.
 pub fn of_job(job: &ProgramSpec) -> Part {
     let which = if job.image.is_some() { "booted" } else { "running" };
     let series = job.with.as_deref().filter(|with| *with != "baseline");
@@ -44,10 +44,10 @@ pub fn of_job(job: &ProgramSpec) -> Part {
     facts(lines(job, rules))
 }
 
-/// The lines on several records. What differs among them is said with each of its values.
+/// The setup of several records; a part that differs lists its distinct values.
 pub fn of_records(records: &[Record]) -> Part {
     let of = |record: &Record| {
-        // The series are the names of the columns.
+        // The columns are named by series already.
         lines_of(record, None)
     };
     let all: Vec<Vec<Line>> = records.iter().map(of).collect();
@@ -74,7 +74,7 @@ pub fn of_records(records: &[Record]) -> Part {
     facts(merged)
 }
 
-/// Lines, each of its parts that are not empty.
+/// Joins the non-empty parts of each line.
 pub(crate) fn facts(lines: Vec<Line>) -> Part {
     let fact = |(label, parts): Line| {
         let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -83,7 +83,7 @@ pub(crate) fn facts(lines: Vec<Line>) -> Part {
     Part::Facts(lines.into_iter().map(fact).collect())
 }
 
-/// The lines on `record`, with these series.
+/// The lines about `record`; `series` are named with its kernel.
 fn lines_of(record: &Record, series: Option<&str>) -> Vec<Line> {
     let mut lines = lines(&record.job, kernel(record, series));
     let seeds = spread::seeds(record);
@@ -108,7 +108,7 @@ fn lines(job: &ProgramSpec, kernel: String) -> Vec<Line> {
     own.into_iter().chain(of_machine(job, kernel)).collect()
 }
 
-/// The lines on the tables of a job.
+/// The lines about the tables of a job.
 fn tables(job: &ProgramSpec) -> Vec<Line> {
     let seed = job.seed.filter(|seed| *seed != DEFAULT_SEED);
     let seed = seed.map_or(String::new(), |seed| format!("seed {seed}"));
@@ -138,7 +138,7 @@ pub(crate) fn threads_of(program: &ProgramSpec) -> String {
     }
 }
 
-/// The lines on where a job runs.
+/// The lines about the machine that a job runs on.
 fn of_machine(job: &ProgramSpec, kernel: String) -> [Line; 3] {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
@@ -150,7 +150,7 @@ fn of_machine(job: &ProgramSpec, kernel: String) -> [Line; 3] {
     ]
 }
 
-/// `text` where `holds`, or nothing.
+/// `text` if `holds`, otherwise an empty part.
 fn said(holds: bool, text: impl Into<String>) -> String {
     if holds { text.into() } else { String::new() }
 }
@@ -205,7 +205,7 @@ fn mapping(job: &ProgramSpec, mapping: &MappingSpec) -> Vec<String> {
     ]
 }
 
-/// What the thread of a job with a single mapping does.
+/// Describes the accesses of a job with a single mapping.
 fn accesses(job: &ProgramSpec) -> String {
     match &job.thread[0].phase[..] {
         [only] => phase(only, only.seed.or(job.seed)),
@@ -224,7 +224,7 @@ fn accesses(job: &ProgramSpec) -> String {
     }
 }
 
-/// Whether these are the two phases of the workload `exec`.
+/// Whether both phases come from the workload `exec`.
 fn is_exec(cold: &ThreadPhaseSpec, random: &ThreadPhaseSpec) -> bool {
     let names = [cold, random].map(|phase| phase.workload.as_deref());
     names == [Some("exec:cold"), Some("exec:random")]
@@ -247,7 +247,7 @@ fn phase(phase: &ThreadPhaseSpec, seed: Option<u64>) -> String {
     if workload.starts_with("read") {
         text += &format!(" of {}", bytes(size(&phase.bs).unwrap_or(DEFAULT_READ_BYTES)));
     }
-    // A job names the seed of patterns too that draw nothing.
+    // The job has a seed even if its pattern draws nothing.
     let drawn = workload.contains("random") || workload.starts_with("exec");
     if let Some(seed) = seed.filter(|_| drawn) {
         text += &format!(", seed {seed}");
@@ -269,7 +269,7 @@ fn memory(job: &ProgramSpec) -> String {
     if given.is_empty() { "no limit".to_string() } else { given.join(", ") }
 }
 
-/// By which kernel `record` came about, where these `series` are to be named.
+/// The kernel of `record`, with the names of `series`.
 pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
     let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
     if record.engine != EngineKind::Model.name() {
@@ -292,7 +292,7 @@ pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
     format!("rules of Linux {}{series}", text(&record.job.kernel))
 }
 
-/// Architecture and page size, where they are not as on most machines.
+/// Architecture and page size, each empty if it is the usual one.
 fn architecture(job: &ProgramSpec) -> [String; 2] {
     let page = size(&job.page_size).unwrap_or(4096.0);
     let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();

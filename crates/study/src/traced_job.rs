@@ -1,4 +1,4 @@
-//! What is decided in a program: by the model, and by a kernel under a trace.
+//! Decision logs of a program: from the model, and from a traced kernel.
 
 use filemap_core::decision::Log;
 use filemap_job::program::{Job, ProgramStep};
@@ -12,50 +12,50 @@ use filemap_model::{Profile, Timing, trace_on};
 use crate::engine::Engines;
 use crate::error::Error;
 
-/// A log of one file of `program` that keeps what is `seen`.
+/// An empty log for the single file of `program`, restricted to the tracepoints in `seen`.
 pub fn shown_of_file(program: &Job, seen: Seen) -> ShownLog {
     ShownLog::seeing(seen).under(&program.rules)
 }
 
-/// Logs of the files of `program` that keep what is `seen`.
+/// Empty logs for the files of `program`, restricted to the tracepoints in `seen`.
 pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
     ShownByFile::new(program.files.len(), shown_of_file(program, seen))
 }
 
-/// What the model decides of each file of `program`, as far as it is `seen`, where the largest
-/// request of the device is `io_bytes` and everything arrives before the next access.
+/// The model's decisions about each file of `program`, restricted to `seen`. `io_bytes` is the
+/// maximum request size of the device; all I/O completes before the next access.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
     let mut log = shown(program, seen);
     settled(program, io_bytes, &mut log)?;
     Ok(log.into_logs())
 }
 
-/// The same where everything arrives as soon as it is asked for.
+/// Like [`decided`], but all I/O completes as soon as it is submitted.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn decided_promptly(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
     let mut log = shown(program, seen);
     timed(program, io_bytes, Timing::Prompt, &mut log)?;
     Ok(log.into_logs())
 }
 
-/// Sends to `log` what the model decides in `program`, where the largest request of the device is
-/// `io_bytes` and everything arrives before the next access.
+/// Sends the model's decisions in `program` to `log`. `io_bytes` is the maximum request size of the
+/// device; all I/O completes before the next access.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
     timed(program, io_bytes, Timing::Settled, log)
 }
 
-/// The same with a device of this `timing`.
+/// Like [`settled`], with I/O that completes according to `timing`.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn timed(
     program: &Job,
     io_bytes: u64,
@@ -69,19 +69,19 @@ pub fn timed(
     Ok(())
 }
 
-/// About how many events a trace of `program` has.
+/// Estimates the number of events in a trace of `program`.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn expected_events(program: &Job, io_bytes: u64) -> Result<u64, Error> {
     let logs = decided(program, io_bytes, Seen::ALL)?;
     let events = |log: ShownLog| log.into_lines().iter().map(trace_view::events).sum::<u64>();
     let shown: u64 = logs.into_iter().map(events).sum();
-    // A read looks its pages up in batches, which a trace has and no log.
+    // `read(2)` looks pages up in batches: trace events that no log has.
     Ok(shown.saturating_add(read_pages(program)))
 }
 
-/// How many base pages the reads of `program` are long together.
+/// Total length of the reads of `program`, in base pages.
 fn read_pages(program: &Job) -> u64 {
     let pages = program.steps().map(|step| match step {
         ProgramStep::Read { accesses, .. } => {
@@ -93,11 +93,10 @@ fn read_pages(program: &Job) -> u64 {
     pages.fold(0, u64::saturating_add)
 }
 
-/// Runs `program` as it comes on its kernel, under a trace: on the running one, or on the one that
-/// is booted for it.
+/// Runs `program` unmodified under a trace, on the running kernel or on the one booted for it.
 ///
 /// # Errors
-/// A kernel that cannot be watched, or that cannot run it.
+/// When the kernel cannot be traced or cannot run the program.
 pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observation, Error> {
     if program.image.is_some() {
         let expected = expected_events(program, IO_BYTES)?;

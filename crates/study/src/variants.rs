@@ -6,14 +6,14 @@
 //! word     = "baseline" | series | "governor" | setting "=" value | "advice@" name "=" value
 //! ```
 //!
-//! `advice` is for all mappings of a program, and `advice@NAME` for those of that name, or of the
-//! file of that name. `advice` is a set, and may be given several times in one variant:
-//! `advice=random+advice=hugepage`.
+//! `advice` applies to all mappings of a program, and `advice@NAME` to the mappings called NAME or
+//! to all mappings of the file NAME. `advice` is a set, and may be given several times in one
+//! variant: `advice=random+advice=hugepage`.
 //!
-//! A part whose first word is none of these goes on with the list of the setting before it: it is
-//! the part before with that word as the value of its last setting, and with its further words
-//! added. So `read_ahead_kb=128,512+p1` is `read_ahead_kb=128` and `read_ahead_kb=512+p1`. Blanks
-//! around `,`, `+` and `=` do not count.
+//! A part that starts with any other word continues the value list of the preceding setting: it
+//! repeats the preceding part with that word as the value of its last setting, and adds its own
+//! further words. So `read_ahead_kb=128,512+p1` means `read_ahead_kb=128` and
+//! `read_ahead_kb=512+p1`. Blanks around `,`, `+` and `=` are ignored.
 
 use std::str::FromStr;
 
@@ -22,10 +22,10 @@ use filemap_job::{Flag, JobSpec, advice};
 
 use crate::error::Error;
 
-/// The setting that may be given several times: what a mapping is advised is a set.
+/// The only setting that may be repeated in a variant: advice is a set.
 const ADVICE: &str = "advice";
 
-/// Sets `key` to `value`; advice goes to what was set before.
+/// Sets `key` to `value`; advice is added to the advice set before.
 fn set(spec: &mut JobSpec, key: &str, value: &str) -> Result<(), filemap_job::Error> {
     match spec.advice.take() {
         Some(before) if key == ADVICE => spec.set(key, &format!("{before},{value}")),
@@ -36,33 +36,33 @@ fn set(spec: &mut JobSpec, key: &str, value: &str) -> Result<(), filemap_job::Er
     }
 }
 
-/// The variant in which the governor's policy reads ahead: the setting of that name.
+/// The setting, and variant of the same name, in which the governor's policy reads ahead.
 const GOVERNOR: &str = "governor";
 
 /// A variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
     words: Vec<Word>,
-    /// The word that went on with a list, for messages.
+    /// The word that was taken as a further value of a list, for error messages.
     continued: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
-    /// Series by a name of theirs, or `baseline`.
+    /// A series by one of its names, or `baseline`.
     Series(String),
     /// A key of a job, and its value.
     Setting(String, String),
-    /// A mapping or a file of a program, and what it is advised.
+    /// The name of a mapping or file, and its advice.
     AdviceAt(String, String),
-    /// The setting of the governor, which is a variant of its own.
+    /// The governor, which is a variant by itself.
     Governor,
 }
 
-/// The variants that `text` lists.
+/// Parses a list of variants.
 ///
 /// # Errors
-/// In one line: what is no series, no setting, or no value of it.
+/// One line that names the unknown series, the unknown setting or its invalid value.
 pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
     if text.trim().is_empty() {
         let message = "--variants '' names no variant; give some, such as baseline,mmap-miss";
@@ -84,10 +84,10 @@ pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
     Ok(variants)
 }
 
-/// Refuses what only a program has: advice for one of its mappings or files.
+/// Refuses advice for named mappings or files, which only programs have.
 ///
 /// # Errors
-/// Names the first variant that has it.
+/// Names the first variant with such advice.
 pub fn check_one_file(variants: &[Variant]) -> Result<(), Error> {
     match variants.iter().find(|variant| !variant.advice_at().is_empty()) {
         Some(variant) => {
@@ -103,7 +103,7 @@ fn in_variant(variant: &str, reason: String) -> Error {
 }
 
 impl Variant {
-    /// The variant without anything.
+    /// The variant without series or settings.
     pub fn baseline() -> Self {
         Variant::series("baseline")
     }
@@ -128,7 +128,7 @@ impl Variant {
         Ok(variant)
     }
 
-    /// This one with another value of its last setting, if it has one.
+    /// A copy with `value` for its last setting; `None` without settings.
     fn with(&self, value: &str) -> Option<Variant> {
         let mut next = self.clone();
         let last = next.words.iter_mut().rev().find_map(|word| match word {
@@ -140,7 +140,7 @@ impl Variant {
         Some(next)
     }
 
-    /// Refuses a setting that is given twice, and values that are not of its kind.
+    /// Refuses repeated settings and invalid values.
     fn check(&self) -> Result<(), String> {
         let mut spec = JobSpec::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -164,7 +164,7 @@ impl Variant {
         }
     }
 
-    /// `message`, with why a word was taken for a value, if it was.
+    /// Adds to `message` why a word was taken for a value of the list, if one was.
     fn explained(&self, message: String) -> String {
         match &self.continued {
             None => message,
@@ -182,7 +182,7 @@ impl Variant {
         })
     }
 
-    /// The mappings and files of a program that it advises, and what: a set for each.
+    /// The named mappings and files, each with its comma-separated advice.
     pub fn advice_at(&self) -> Vec<(&str, String)> {
         let mut all: Vec<(&str, String)> = Vec::new();
         for word in &self.words {
@@ -195,7 +195,7 @@ impl Variant {
         all
     }
 
-    /// As it is written on the command line, its list written out.
+    /// The variant as written on the command line, with value lists expanded.
     pub fn name(&self) -> String {
         let text = |word: &Word| match word {
             Word::Series(name) => name.clone(),
@@ -206,7 +206,7 @@ impl Variant {
         self.words.iter().map(text).collect::<Vec<_>>().join("+")
     }
 
-    /// What it sets `key` to, if it does.
+    /// The value of `key`, if the variant sets it.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.settings().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
@@ -221,7 +221,7 @@ impl Variant {
         self.settings().next().is_some() || !self.advice_at().is_empty()
     }
 
-    /// What is left of it for a kernel that has the series it was built with.
+    /// The variant without its series, for a kernel that has the series it was built with.
     pub fn without_series(&self) -> Variant {
         let is_setting = |word: &&Word| !matches!(word, Word::Series(_));
         let words: Vec<Word> = self.words.iter().filter(is_setting).cloned().collect();
@@ -232,7 +232,7 @@ impl Variant {
         }
     }
 
-    /// `spec` in this variant.
+    /// `spec` with the series and settings of this variant.
     pub fn applied(&self, spec: &JobSpec) -> JobSpec {
         let mut own = JobSpec::default();
         for (key, value) in self.settings() {
@@ -247,8 +247,7 @@ impl Variant {
         spec.clone().overlay(own)
     }
 
-    /// `error`, which `spec` in this variant brought about, with the variant's name where its
-    /// series or settings may be the cause.
+    /// Adds the variant's name to `error` if its series or settings may be the cause.
     pub fn error(&self, error: Error) -> Error {
         if let Error::Job(filemap_job::Error::Flag { flag: "with", error }) = error {
             return in_variant(&self.name(), error.to_string());
@@ -270,7 +269,7 @@ impl Word {
             if text == GOVERNOR {
                 return Ok(Word::Governor);
             }
-            // Checked only: a variant keeps its names, which the job that it is applied to reads.
+            // Only validated here: the variant keeps the names, and the job parses them.
             return match Series::from_str(text) {
                 Ok(_) => Ok(Word::Series(text.to_string())),
                 Err(error) => {
@@ -389,7 +388,7 @@ mod tests {
         }
     }
 
-    /// A variant is the job with its settings as flags, and its series.
+    /// Applying a variant equals giving its settings and series as flags.
     #[test]
     fn a_variant_is_a_job_with_its_flags() {
         let spec = JobSpec::from_toml("workload = 'random'\nfile_size = '1g'\nfraction = 0.5");

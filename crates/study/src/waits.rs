@@ -1,14 +1,14 @@
-//! Where the time of threads went, and how long their calls took, as tables.
+//! Tables of the waits of threads and of the durations of their calls.
 
 use filemap_job::Wait;
 
 use filemap_report::units::{number, time};
 use filemap_report::{Head, Table};
 
-/// The heads of how many spans there are, and of how long they are.
+/// Column headings: number of spans, and their durations.
 pub(crate) const SPANS: [&str; 4] = ["spans", "p50", "p99", "longest"];
 
-/// A table of how long `calls` took.
+/// A table of the durations of `calls`.
 pub(crate) fn calls(title: &str, calls: &[Wait]) -> Table {
     let row = |call: &Wait| {
         let times = [call.p50_ns, call.p99_ns, call.max_ns].map(|ns| time(ns as f64));

@@ -36,7 +36,7 @@ impl ExitCount {
     }
 }
 
-/// The exits of `runs`, those of plain runs first.
+/// The exits of `runs`, plain runs first.
 pub fn count_exits(runs: &[GovernSample]) -> Vec<ExitCount> {
     let mut all: Vec<ExitCount> = runs.iter().map(ExitCount::new).collect();
     all.sort();

@@ -1,4 +1,4 @@
-//! Programs under the governor: what was done for them, and what it changes.
+//! Programs under the governor: records of what it did, and comparisons with plain runs.
 
 mod compare;
 mod compare_report;

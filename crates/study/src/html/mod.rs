@@ -1,7 +1,7 @@
-//! Records as pages to look at: one HTML file each, which needs nothing beside it.
+//! Renders a record as a self-contained HTML page.
 //!
-//! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
-//! records are escaped where they are written: `maud` does that with every value.
+//! A page depends only on the record's JSON, so that it can be rendered again later. `maud` escapes
+//! every string of the record on output.
 
 use filemap_job::record::{RecordKind, SCHEMA};
 use serde::de::DeserializeOwned;
@@ -21,10 +21,10 @@ use crate::published::Published;
 use crate::run::RunRecord;
 use crate::search::Search;
 
-/// The page of the record that `json` is.
+/// The HTML page of the record in `json`.
 ///
 /// # Errors
-/// What is no record that there is a page of.
+/// When `json` is not a record, or its kind or schema version is unknown.
 pub fn page(json: &str) -> Result<String, Error> {
     let record: Map<String, Value> = read(json)?;
     let schema = record.get("schema").and_then(Value::as_u64);
@@ -51,10 +51,10 @@ pub fn page(json: &str) -> Result<String, Error> {
     Ok(report.html())
 }
 
-/// The version of records that pages are made of.
+/// The schema version that pages support.
 const SCHEMA_READ: u64 = SCHEMA as u64;
 
-/// Reads a record, or a part of it.
+/// Parses a record, or a part of it.
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| Error::NoRecord { reason: error.to_string() })
 }

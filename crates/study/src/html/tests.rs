@@ -1,4 +1,4 @@
-//! Pages of records that were made here: escaping, sizes, and what no record is.
+//! Pages of synthetic records: escaping, size limits, and rejected input.
 
 use filemap_core::readahead::miss::CAP;
 use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran, Record, Run};
@@ -31,7 +31,7 @@ fn run_of(toml: &str, history: Option<&History>) -> String {
     RunRecord::new(record, &job, history, "filemap run '<i>'".to_string()).report(false).record_json
 }
 
-/// As many cells as a history has at most, all of them different, in a run of 500,000 windows.
+/// A history of maximum size with distinct cells, for a run of 500,000 windows.
 fn largest() -> History {
     let cells = |factor: u64| -> Vec<Vec<u64>> {
         let cell = |interval, row| (interval * 7919 + row * 104_729) % 99_991 * factor;
@@ -85,7 +85,7 @@ fn windows(count: u64) -> History {
     }
 }
 
-/// As many files as are drawn at most, each with `history`, and waits of all kinds.
+/// A record with the maximum number of charted files, each with `history`, and waits of all causes.
 fn program_of(history: &History) -> String {
     let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
         [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\naccesses = 1\n";
@@ -120,7 +120,7 @@ fn program_of(history: &History) -> String {
         .record_json
 }
 
-/// What `advise` writes, with texts that are no HTML.
+/// A record of `advise` whose strings need escaping.
 fn advised() -> Value {
     let outcome = |pages: u64, ns: u64| {
         json!({ "data_pages_read": pages, "files": [pages], "major_faults": 9, "elapsed_ns": ns,
@@ -229,7 +229,7 @@ fn a_page_of_advice_has_the_answer_and_its_figures() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    // What is best comes first, whatever the order in the record.
+    // The best setting comes first, whatever the order in the record.
     let place = |text: &str| page.find(&format!("<th scope=\"row\">{text}")).expect("it is there");
     let order = ["as it is", "MADV_RANDOM", "read_ahead_kb=0", "slow", "more"].map(place);
     assert!(order.is_sorted(), "{order:?}");
@@ -284,7 +284,7 @@ fn refused(good: &Value, pointer: &str, value: Value) {
     assert!(error.contains("contradicts itself"), "{pointer}: {error}");
 }
 
-/// Numbers, texts and lists of a record replaced at random: a page or an error, and no panic.
+/// A record with random values replaced gives a page or an error, never a panic.
 #[test]
 fn records_from_elsewhere_do_no_harm() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
@@ -306,7 +306,7 @@ fn records_from_elsewhere_do_no_harm() {
             }
             pages += u32::from(page(&record.to_string()).is_ok());
         }
-        // Most of what a record has must be as it is, but not all.
+        // Most random changes are rejected, but not all.
         assert!(pages > 2, "{pages} pages");
     }
 }
@@ -316,7 +316,7 @@ fn change(value: &mut Value, random: &mut impl FnMut() -> u64) {
     let mut at = value;
     for _ in 0..depth {
         let pick = random() as usize;
-        // The borrow ends where there is nothing further inside.
+        // Checked first, so that the borrow ends if there is nothing to descend into.
         let is_inner = match at {
             Value::Array(list) => !list.is_empty(),
             Value::Object(map) => !map.is_empty(),

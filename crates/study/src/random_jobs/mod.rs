@@ -1,4 +1,4 @@
-//! Random jobs of one file, and smaller ones that show the same.
+//! Generates random single-file jobs, and shrinks jobs that reproduce something.
 
 mod shrink;
 
@@ -7,15 +7,15 @@ use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
 pub use shrink::{Shrinks, shrink};
 
-/// Bytes of a page of these jobs.
+/// Page size of generated jobs, in bytes.
 pub const PAGE: u64 = 4096;
 
-/// The size of so many pages.
+/// `pages` as a size; `None` for 0.
 pub fn size(pages: u64) -> Option<SizeText> {
     Some(SizeText((pages * PAGE).to_string()))
 }
 
-/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
+/// Random job `number` of the sequence for `seed`. A running kernel can execute every such job.
 pub fn drawn(seed: u64, number: u64) -> JobSpec {
     let mut rng = Rng(Rng(seed).next() ^ number);
     let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
@@ -43,7 +43,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
         phase: (0..phases).map(|_| phase(&mut rng, length)).collect(),
         ..JobSpec::default()
     };
-    // Pieces that are protected so already are none.
+    // A piece with the protection that the mapping already has would not split the VMA.
     spec.split_prot = match (spec.private, spec.exec) {
         (Some(true), Some(true)) => None,
         (Some(true), _) => split.map(|_| "exec".to_string()),
@@ -51,7 +51,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
         _ => spec.split_prot,
     };
     spec.split = split.filter(|_| spec.split_prot.is_some());
-    // Advice is a set, of which the huge-page flag goes with either kind of reading.
+    // The huge-page flag combines with either readahead advice.
     if number % 4 == 1
         && let Some(advice @ ("random" | "sequential")) = spec.advice.as_deref()
     {
@@ -60,14 +60,14 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
     spec
 }
 
-/// Readahead sizes in KiB, the usual ones more than once.
+/// Readahead sizes in KiB. Common sizes are repeated, so that they are drawn more often.
 pub const READ_AHEAD_KB: [u64; 16] =
     [0, 4, 16, 60, 64, 128, 128, 128, 200, 256, 512, 1000, 1024, 2048, 8192, 8192];
 
-/// Sizes of reads.
+/// Block sizes of `read(2)`.
 const READS: [&str; 9] = ["512b", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
 
-/// A phase that is drawn, over a mapping of so many pages.
+/// A random phase over a mapping of `pages` pages.
 pub fn phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
     let workload = random::workload(rng, pages, true);
     let most = rng.pick(&[10, 100, 1500]);

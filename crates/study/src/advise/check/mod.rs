@@ -28,9 +28,9 @@ pub struct CheckVariant {
     pub pages_read: Spread,
     pub major_faults: Spread,
     pub elapsed_ns: Spread,
-    /// p-value of its times against those as it is; `null` for these.
+    /// p-value of its times against the unchanged program's; `null` for the unchanged program.
     pub p_value: Option<f64>,
-    /// How it compares with the program as it is; `null` for that.
+    /// How it compares with the unchanged program; `null` for the unchanged program itself.
     pub beside: Option<String>,
     /// In the order in which they were made.
     pub runs: Vec<RunSample>,
@@ -142,7 +142,7 @@ impl Check {
         [EXIT].iter().chain(&OUTPUTS).flat_map(differences).collect()
     }
 
-    /// Whether the answer of `advice` is refuted, or the program did not do what was recorded.
+    /// Whether the answer of `advice` is refuted, or the program did other work than was recorded.
     pub fn fails(&self, advice: &Advice) -> bool {
         self.verdict == CheckVerdict::Refuted
             || verdict::other_work(&advice.now, &self.variants[0]).is_some()

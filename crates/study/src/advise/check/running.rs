@@ -45,7 +45,7 @@ impl Check {
         if changes.any(|change| matches!(change, Change::Fadvise(..))) {
             notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
         }
-        // The user learns what is going to run, and what that may do, before anything runs.
+        // Announces the command and its side effects before anything runs.
         engines.tell()(&format!(
             "{} is run {} times now; if it writes, sends or removes something, it does so each time, \
              and what it prints is thrown away",

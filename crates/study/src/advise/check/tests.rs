@@ -29,7 +29,7 @@ fn runs(pages: u64, ms: u64, step: u64) -> Vec<RunSample> {
 /// Figures of a variant: see [`runs`].
 type Figures = (u64, u64, u64);
 
-/// A check that has not come to anything yet, and its variants.
+/// A check before its verdict, and its variants.
 #[derive(Clone)]
 struct PendingCheck {
     check: Check,
@@ -72,7 +72,7 @@ fn confirms_best_or_nearly_best_answer() {
         verdict(Some(0), &[PLAIN, (3000, 430, 5), (3100, 400, 5)]).0,
         CheckVerdict::Confirmed
     );
-    // What is faster only because it reads more is no better answer.
+    // A variant that is faster only because it reads more is not a better answer.
     assert_eq!(
         verdict(Some(0), &[PLAIN, (3000, 400, 5), (900_000, 40, 5)]).0,
         CheckVerdict::Confirmed
@@ -93,11 +93,11 @@ fn refutes_wrong_answer() {
     assert!(!fails(&check(Some(0), &[PLAIN, (3000, 400, 5)])));
 }
 
-/// As one does that is started in another directory.
+/// The program fails at once, as when started in another directory.
 #[test]
 fn does_not_test_program_without_its_input() {
     let mut failing = measured(None, &[(0, 2, 0), (0, 2, 0)]);
-    // Not given its input, as a pipe: it ends well.
+    // Without its input on a pipe it exits successfully.
     let unfed = judged(failing.clone());
     assert!(unfed.text.contains("2 of the 500 000 pages"), "{}", unfed.text);
     for (_, runs) in &mut failing.variants {
@@ -133,7 +133,7 @@ fn names_faster_variant() {
         text.contains("filemap govern is faster: 3102 pages in 410 ms with filemap govern"),
         "{text}"
     );
-    // Also where something else seems to be faster still, which chance explains.
+    // Also if another variant seems faster still, within chance.
     let spread = (400, 120, 300);
     let mut three = measured(None, &[(3000, 600, 5), spread, (3000, 400, 5)]);
     three.variants[1].1.iter_mut().for_each(|run| run.pages_read = 3000);
@@ -182,7 +182,7 @@ fn fails_on_other_behaviour() {
     });
     assert_eq!(found.differences, expected);
     assert!(fails(&found));
-    // Not where it is never the same.
+    // Not if the plain runs differ among themselves.
     other.variants[0].1[0].stdout = "c".to_string();
     other.variants[1].1[3].exit_code = Some(0);
     assert!(!fails(&judged(other)));

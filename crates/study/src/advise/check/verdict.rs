@@ -7,7 +7,7 @@ use crate::trial::{RunSample, compare_samples};
 use crate::verdict::{LEVEL, Margin, Verdict, least_p_value};
 use filemap_report::units::{number, time};
 
-/// Times within this share of each other are as good.
+/// Times within this share of each other count as equally good.
 const AS_GOOD: f64 = 0.10;
 
 /// Smaller differences of pages are noise: loading the program, and metadata.
@@ -26,7 +26,7 @@ fn compare_times(own: &[RunSample], other: &[RunSample]) -> Verdict {
     compare_samples(other, own, ELAPSED_NS, margin).verdict
 }
 
-/// Compares the pages that `own` reads with those of `other`, and the times.
+/// Compares pages read and times of `own` with `other`.
 pub(super) fn compare(own: &[RunSample], other: &[RunSample]) -> [Verdict; 2] {
     [compare_pages(own, other), compare_times(own, other)]
 }
@@ -48,8 +48,8 @@ pub(super) fn text(found: [Verdict; 2]) -> String {
     }
 }
 
-/// A sentence if the plain runs did not do what was recorded: a signal ended one, or they read next
-/// to nothing of the predicted pages, like a program that does not find its input.
+/// A sentence if the plain runs did other work than was recorded: a signal ended one, or they read
+/// hardly any of the predicted pages, like a program that does not find its input.
 pub(super) fn other_work(now: &Outcome, plain: &CheckVariant) -> Option<String> {
     if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));

@@ -1,4 +1,4 @@
-//! The smallest job that still shows something.
+//! Shrinks a job to the smallest one that still reproduces something.
 
 mod of_flags;
 mod of_tables;
@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use super::PAGE;
 use crate::error::Error;
 
-/// A job that can be made smaller.
+/// A job that can be shrunk.
 pub trait Shrinks: Clone + PartialEq {
-    /// Jobs that are simpler, the simplest first. Where nothing matters after the access of number
-    /// `last`, first one without what comes after it.
+    /// Simpler jobs, the simplest first. If `last` is known, the first candidate is truncated after
+    /// access number `last`, since nothing later matters.
     fn smaller(&self, last: Option<u64>) -> Vec<Self>;
 
-    /// Jobs without one of the keys: as they are by default.
+    /// Candidates that each drop one key, which then has its default.
     fn without_a_key(&self) -> Vec<Self>;
 }
 
-/// The smallest job found that still shows what `spec` does, after at most `most` tries, and what
-/// it shows. Where these are not enough, each key is tried once more. `shows` gives the first of
-/// several jobs that does, by its position, and what it shows; `last` is the number of the access
-/// after which a job shows nothing more, where that is known.
+/// Shrinks `spec` in at most `most` tries and returns the smallest job found with what it shows. If
+/// the tries run out, each key is still tried once. `shows` returns the index of the first of
+/// several jobs that reproduces it, and what that job shows; `last` returns the number of the last
+/// access that matters, if known.
 ///
 /// # Errors
-/// Those of `shows`.
+/// Errors of `shows`.
 pub fn shrink<S: Shrinks, T>(
     spec: &S,
     found: T,
@@ -54,8 +54,8 @@ pub fn shrink<S: Shrinks, T>(
     Ok(best)
 }
 
-/// Drops each key of `best` that does not matter, trying each once: whoever reads the job takes all
-/// that are left for a part of what it shows.
+/// Drops every key of `best` that is not needed, trying each once: readers take the remaining keys
+/// for part of the cause.
 fn without_idle_keys<S: Shrinks, T>(
     best: &mut (S, T),
     mut shows: impl FnMut(&[S]) -> Result<Option<(usize, T)>, Error>,
@@ -70,14 +70,14 @@ fn without_idle_keys<S: Shrinks, T>(
     Ok(())
 }
 
-/// Jobs that differ from one, in order.
+/// Collects variations of a job, in order.
 struct Changed<'a, S> {
     of: &'a S,
     jobs: Vec<S>,
 }
 
 impl<S: Shrinks> Changed<'_, S> {
-    /// Adds the job with this change, if it is one.
+    /// Adds the job after `change`, unless it is unchanged.
     fn with(&mut self, change: impl FnOnce(&mut S)) {
         let mut job = self.of.clone();
         change(&mut job);
@@ -86,26 +86,27 @@ impl<S: Shrinks> Changed<'_, S> {
         }
     }
 
-    /// Adds the jobs without one of the keys.
+    /// Adds the candidates of [`Shrinks::without_a_key`].
     fn without_a_key(&mut self) {
         let less = self.of.without_a_key().into_iter();
         self.jobs.extend(less.filter(|less| less != self.of));
     }
 }
 
-/// Fewer accesses than so many, the fewest first.
+/// Numbers of accesses to try instead of `accesses`, ascending; at least 1.
 fn fewer_accesses(accesses: u64) -> [u64; 4] {
     [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1].map(|fewer| fewer.max(1))
 }
 
-/// Smaller files than one of this size: fewer pages, and no part of one.
+/// File sizes to try instead of `size`: fewer pages, and whole pages only.
 fn smaller_files(size: Option<&SizeText>) -> [Option<SizeText>; 4] {
     let bytes = size.and_then(|size| size.bytes().ok()).unwrap_or(0);
     let pages = bytes.div_ceil(PAGE);
     [pages / 8, pages / 2, pages - pages / 8, pages].map(|fewer| super::size(fewer.max(1)))
 }
 
-/// `spec` without one of the keys of its objects at `places`, but for those that are `kept`.
+/// Copies of `spec` that each drop one key of the JSON objects at the pointers `places`, except
+/// keys in `kept`.
 fn without_one<S: Serialize + DeserializeOwned>(
     spec: &S,
     places: &[String],
@@ -122,7 +123,7 @@ fn without_one<S: Serialize + DeserializeOwned>(
             let mut value = value.clone();
             let of = value.pointer_mut(place).and_then(Value::as_object_mut);
             of.expect("it is there").remove(key);
-            // What cannot be left out is no job.
+            // Without a required key it no longer parses.
             less.extend(serde_json::from_value::<S>(value));
         }
     }
@@ -144,8 +145,7 @@ mod tests {
         accesses.iter().map(phase).collect()
     }
 
-    /// A job that shows something whenever a phase has at least 3 accesses in reverse comes down
-    /// to that.
+    /// A property that needs a phase with at least 3 reverse accesses shrinks to exactly that.
     #[test]
     fn the_smallest_job_that_shows_it_is_found() {
         let phase =
@@ -166,7 +166,7 @@ mod tests {
         assert!(smallest.private.is_none() && tried > 5, "{tried}");
     }
 
-    /// Every key that may go does, of the job and of its phases, also where tries are few.
+    /// Drops every unneeded key of the job and of its phases, even with few tries.
     #[test]
     fn no_key_is_left_that_does_not_matter() {
         let text = "file_size = '1m'\nmap_offset = '0'\nmap_len = '64k'\nmap_shift = 3\n\

@@ -1,11 +1,11 @@
-//! Smaller jobs of flags.
+//! Shrinks jobs that flags describe.
 
 use filemap_job::{JobSpec, PhaseSpec};
 
 use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 
-/// Keys of jobs and of phases that are made smaller and not dropped: what they are by default is
-/// more, or another job.
+/// Keys of jobs and phases that are shrunk but never dropped: their defaults are larger, or make it
+/// another job.
 const KEPT: [&str; 5] = ["workload", "accesses", "fraction", "file_size", "phase"];
 
 impl Shrinks for JobSpec {
@@ -43,7 +43,7 @@ impl Shrinks for JobSpec {
     }
 }
 
-/// `phases` without what comes after the access of this number.
+/// `phases` truncated after access number `access`.
 fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
     let mut left = access.saturating_add(1);
     let mut kept = Vec::new();

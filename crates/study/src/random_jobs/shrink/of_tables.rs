@@ -1,4 +1,4 @@
-//! Smaller jobs with tables: programs of one thread.
+//! Shrinks jobs with tables: programs of one thread.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use filemap_job::program::ThreadPhaseSpec;
 
 use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 
-/// Keys that are made smaller and not dropped, or without which a table says something else.
+/// Keys that are never dropped: their values are shrunk instead, or the table has another meaning
+/// without them.
 const KEPT: [&str; 18] = [
     "accesses", "barrier", "fadvise", "file", "fork", "madvise", "map", "mapping", "mprotect",
     "name", "offsets", "open", "pages", "phase", "size", "thread", "unmap", "workload",
@@ -65,7 +66,7 @@ impl Shrinks for ProgramSpec {
     }
 }
 
-/// How many phases are needed for the access of this number, which is counted from 0.
+/// Number of phases up to and including the one that makes access number `access`, from 0.
 fn phases_up_to(phases: &[ThreadPhaseSpec], access: u64) -> usize {
     let mut before = 0;
     let is_before = |phase: &&ThreadPhaseSpec| {
@@ -75,13 +76,13 @@ fn phases_up_to(phases: &[ThreadPhaseSpec], access: u64) -> usize {
     phases.iter().take_while(is_before).count() + 1
 }
 
-/// How many accesses a phase makes, of those that say it.
+/// Number of accesses of a phase; 0 if the phase does not state it.
 fn accesses(phase: &ThreadPhaseSpec) -> u64 {
     let listed = phase.pages.as_ref().or(phase.offsets.as_ref());
     phase.accesses.or(listed.map(|list| list.len() as u64)).unwrap_or(0)
 }
 
-/// A phase with fewer accesses.
+/// Versions of a phase with fewer accesses.
 fn shorter(phase: &ThreadPhaseSpec) -> Vec<ThreadPhaseSpec> {
     let mut all = Vec::new();
     if let Some(accesses) = phase.accesses {
@@ -110,7 +111,7 @@ mod tests {
         { mapping = 'other', pages = [1, 2, 3, 4, 5] },\n\
         { open = 'o', workload = 'read-random', accesses = 9, bs = '8k' }]\n";
 
-    /// What needs the advice and one page of the other mapping comes down to these.
+    /// A property that needs the advice and one page of the other mapping shrinks to exactly these.
     #[test]
     fn the_smallest_program_that_shows_it_is_found() {
         let spec = ProgramSpec::from_toml(PROGRAM).unwrap();
