@@ -40,7 +40,7 @@ const MAX_IDLE_TRIES: u32 = 10;
 /// only now and then.
 const MAX_FIRST_TRIES: u32 = 4;
 
-/// The backoff of a failed attempt starts at 1 ms and doubles this many times.
+/// The backoff after the nth failed attempt is 2^n ms, with n limited to this.
 const MAX_BACKOFF_DOUBLINGS: u32 = 10;
 
 /// Minimum interval between attempts that are triggered by faults on a pending mapping.

@@ -32,7 +32,7 @@ const CPU_TIME_INTERVAL: Duration = Duration::from_millis(50);
 /// How often a block is flushed to the file, so that a recorder that is killed leaves it readable.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Observations that are buffered until the CPU times are read, at most.
+/// Maximum observations buffered until the CPU times are read.
 const MAX_BUFFERED: usize = 1 << 16;
 
 /// The `clock` of recordings.
@@ -70,7 +70,7 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// The header of a recording of `command`, which is empty where it is not known.
+    /// The header of a recording of `command`, which is empty if unknown.
     fn header(&self, command: Vec<OsString>) -> Header {
         let system = rustix::system::uname();
         let text = |text: &CStr| text.to_string_lossy().into_owned();
@@ -139,8 +139,9 @@ impl<W> RecordOutcome<W> {
         Ok(self.output.take().expect("the output is taken once")?)
     }
 
-    /// Why the recording in the file `name` may be incomplete; `None` where it is complete. Files
-    /// whose pages came too early are dropped from the page cache, so that a second try succeeds.
+    /// Why the recording in the file `name` may be incomplete; `None` if it is complete. Files
+    /// whose pages were read before their mappings could be advised are dropped from the page
+    /// cache, so that a second run starts cold.
     pub fn incomplete_reason(&self, name: &str, totals: Totals) -> Option<String> {
         let lost = totals.lost + self.unknown;
         let (late, late_pages) = self.tracker.late();

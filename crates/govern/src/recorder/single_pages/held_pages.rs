@@ -1,4 +1,4 @@
-//! Pages that a process had when one of its threads was held, and dropping them.
+//! The mapped pages of a process while one of its threads is held, and dropping them.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use rustix::fs::{Advice, fadvise};
 /// Pause between two attempts to drop a file: pages under I/O arrive within milliseconds.
 pub const DROP_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A file is dropped repeatedly until this many attempts in a row leave as many pages.
+/// Dropping a file ends after this many consecutive attempts without progress.
 const MAX_ATTEMPTS_WITHOUT_PROGRESS: u32 = 5;
 
-/// Limit of all attempts, since a thread is held meanwhile.
+/// Maximum total time of the attempts, during which a thread is held.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The state of a mapping when a thread of its process was held.

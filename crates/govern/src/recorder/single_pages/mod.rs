@@ -24,16 +24,16 @@ use crate::run_directory::run_directory;
 use advised::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
 
-/// An attempt to hold a thread goes over all threads of the process once.
+/// Time limit of an attempt to hold a thread: zero tries each thread of the process once.
 const SINGLE_ROUND: Duration = Duration::ZERO;
 
-/// A file is dropped for this many mappings of it at most. Each drop takes some milliseconds.
+/// Maximum number of mappings of one file for which it is dropped. Each drop takes milliseconds.
 const MAX_DROPS: u32 = 256;
 
 /// Attempts to drop a file whose pages are under I/O.
 const MAX_DROP_ATTEMPTS: usize = 10;
 
-/// Mappings that wait for a thread that can be held, at most.
+/// Maximum mappings waiting for a thread that can be held.
 const MAX_PENDING: usize = 1024;
 
 /// Above this number, the mappings of exited processes are forgotten.
@@ -46,7 +46,7 @@ const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Attempts to restore the advice of a mapping.
 const MAX_RESTORE_ATTEMPTS: u32 = 20;
 
-/// Injected calls that are remembered: the kernel reports them within milliseconds.
+/// Maximum injected calls remembered; the kernel reports each within milliseconds.
 const MAX_OWN_ADVICE: usize = 4096;
 
 /// A call that did not return in time is expected to be reported within this time.

@@ -1,4 +1,4 @@
-//! Open files of processes, and reads of them.
+//! Tracks the open files of processes and handles read events.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use filemap_recording::assembly::{Action, ObservedFile};
 use super::ProcessTracker;
 use super::process::program_path;
 
-/// Reads of one process that are deferred until the path of their file is known, at most.
+/// Maximum deferred reads per process; a read is deferred until the path of its file is known.
 const MAX_DEFERRED: usize = 4096;
 
 impl ProcessTracker {
@@ -28,7 +28,7 @@ impl ProcessTracker {
 
     pub(super) fn on_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
         let previous = self.reads.insert(event.tid, (file, first, last));
-        // A read(2) that takes several steps is reported at each, with the same last page.
+        // A read(2) in several steps is reported at each step, with the same last page.
         let is_continued =
             previous.is_some_and(|(same, from, to)| (same, to) == (file, last) && from < first);
         if is_continued {
@@ -55,7 +55,8 @@ impl ProcessTracker {
             self.add_file(file, &path);
         }
         if !self.files.contains_key(&file) {
-            // The dynamic loader maps a file after its first read.
+            // Probably the dynamic loader, which maps the file right after this read: the mmap
+            // event will have the path.
             self.defer(event);
             return;
         }

@@ -1,4 +1,4 @@
-//! Mappings that processes make, move and protect.
+//! Handles mmap, mremap and mprotect events of tracked processes.
 
 use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
 use filemap_attach::{MappedFile, MappedRange};
@@ -62,7 +62,7 @@ impl ProcessTracker {
                 && known.offset_bytes + (address - known.address) == offset_bytes
         };
         if let Some(known) = known.copied().filter(is_same_mapping) {
-            // After mprotect(2) of a part, the whole keeps its old entry.
+            // mprotect(2) of a part leaves the entry of the whole mapping unchanged.
             if (known.address, known.end) == (address, end) {
                 maps.retain(|other| other.address != address);
                 maps.push(TrackedMapping { protection, ..known });

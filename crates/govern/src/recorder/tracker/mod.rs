@@ -31,19 +31,19 @@ pub struct ProcessTracker {
     /// Files that the filter was applied to; `None` for those that are not recorded.
     files: HashMap<FileId, Option<ObservedFile>>,
     processes: HashMap<u32, TrackedProcess>,
-    /// How many programs each PID has run.
+    /// By PID: the number of programs that it has run.
     images: HashMap<u32, u32>,
     opens: u64,
-    /// By thread: the system call that it has entered, until it returns.
+    /// By thread: the entered system call whose return event is pending.
     calls: HashMap<u32, TraceEventKind>,
-    /// By thread: the last read.
+    /// By thread: file, first and last page of the last read.
     reads: HashMap<u32, (FileId, u64, u64)>,
     observations: Vec<Observation>,
-    /// Process and time of madvise(2) calls that were injected by this process.
+    /// PID and time of the madvise(2) calls that this process injected.
     own_advice: Vec<(u32, u64)>,
-    /// By thread and time: the files that were advised by descriptor.
+    /// By thread and time of fadvise(2) or readahead(2): the file of the descriptor.
     advised_files: HashMap<(u32, u64), FileId>,
-    /// By thread and time of a mapping: the size of its file, where that has changed.
+    /// By thread and time of mmap(2): the new size of the file in bytes, if it has changed.
     sizes: HashMap<(u32, u64), u64>,
     lost: u64,
 }
@@ -101,14 +101,14 @@ impl ProcessTracker {
         Ok(std::mem::take(&mut self.observations))
     }
 
-    /// Acts on the new events, and on those that arrive meanwhile: acting takes long.
+    /// Acts on the new events, and on those that arrive meanwhile: holding a thread takes long.
     fn act_on_new_events(&mut self, is_over: bool) -> Result<(), Error> {
         loop {
             let mut events = self.source.take_new_events();
             if events.is_empty() {
                 return Ok(());
             }
-            // Large mappings first: the kernel reads ahead most there.
+            // Large mappings first: there the kernel reads ahead most before the advice arrives.
             events.sort_by_key(|event| match &event.kind {
                 TraceEventKind::Map(range) => Reverse(range.length_bytes),
                 _ => Reverse(u64::MAX),
@@ -129,7 +129,8 @@ impl ProcessTracker {
         reclaimer.reclaim();
     }
 
-    /// Does what must not wait until the events are sorted, such as advising a new mapping.
+    /// Acts on an event before the events are sorted by time: a new mapping must be advised
+    /// quickly.
     fn act(&mut self, event: &TraceEvent, is_over: bool) {
         match &event.kind {
             TraceEventKind::Map(map) => {

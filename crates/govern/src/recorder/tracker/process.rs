@@ -21,7 +21,7 @@ pub(super) struct TrackedProcess {
     pub(super) is_recorded: bool,
     pub(super) is_in_exec: bool,
     pub(super) threads: HashSet<u32>,
-    /// Numbers of its open files. There is one for each file, as descriptors are not reported.
+    /// Numbers of its open files: one per file, since the kernel does not report descriptors.
     pub(super) opens: HashMap<FileId, u64>,
     /// Reads of files whose path is not known yet, and all reads during execve(2).
     pub(super) deferred: Vec<TraceEvent>,
@@ -29,7 +29,7 @@ pub(super) struct TrackedProcess {
     pub(super) maps: Vec<TrackedMapping>,
 }
 
-/// A mapping of a file, as it was reported last.
+/// The last reported state of a file mapping.
 #[derive(Clone, Copy)]
 pub(super) struct TrackedMapping {
     pub(super) address: u64,
@@ -49,7 +49,8 @@ impl ProcessTracker {
         })
     }
 
-    /// A thread was created, or a process by `parent`.
+    /// Handles a fork event: a new thread if `parent` is the process itself, otherwise a new
+    /// process.
     pub(super) fn on_fork(&mut self, event: &TraceEvent, parent: u32) {
         if parent == event.pid {
             self.process(parent).threads.insert(event.tid);
@@ -87,8 +88,7 @@ impl ProcessTracker {
         if process.threads.is_empty() {
             self.add_if_recorded(event, Action::Exit);
             self.processes.remove(&event.pid);
-            // Threads from before the recording may live on, so the advice is restored all the
-            // same.
+            // Threads from before the recording may still run, so the advice is restored anyway.
             self.forget_touches(event.pid);
         }
     }
@@ -120,7 +120,7 @@ fn next_image(images: &mut HashMap<u32, u32>, pid: u32) -> u32 {
     *next - 1
 }
 
-/// Path of the program of a process; empty where it has exited.
+/// Path of the program of a process; empty if it has exited.
 pub(super) fn program_path(pid: u32) -> PathBuf {
     fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default()
 }
