@@ -356,7 +356,7 @@ spec! {
         group: Group::Machine,
         value_name: "N",
         range: (1, MAX_CPUS),
-        default: Some("in the model one for each thread, on a kernel those of this machine"),
+        default: Some("one per thread in the model, all CPUs of the machine on a kernel"),
         is_setting: true,
         of: Of::Thrash,
         ..FLAG

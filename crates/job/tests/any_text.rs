@@ -1,10 +1,10 @@
-//! Any text is a job, or is refused in one line.
+//! Any text is a valid job or is rejected in one line.
 
 use filemap_job::program::ProgramStep;
 use filemap_job::{Error, Job, JobSpec};
 use proptest::prelude::*;
 
-/// The job of a job file, whose list of accesses is short.
+/// Validates a job file with a short list of accesses.
 fn job_of(toml: &str) -> Result<Job, Error> {
     let mut spec = JobSpec::from_toml(toml)?;
     for (_, text) in spec.accesses_files() {
@@ -13,7 +13,7 @@ fn job_of(toml: &str) -> Result<Job, Error> {
     spec.validate(None)
 }
 
-/// Keys and values that are partly right, so that much of it gets as far as validation.
+/// Plausible keys and values, so that a good share of them reach validation.
 fn toml_line() -> impl Strategy<Value = String> {
     let key = prop_oneof![
         Just("file_size"),
@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn any_keys_are_a_job_or_a_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
         one_line_or_job(&lines.concat());
-        // The same with what a job cannot do without, where a line does not give it again.
+        // The same with the required keys, unless a line sets them.
         let given = |key: &str| lines.iter().any(|line| line.starts_with(key));
         let mut text = lines.concat();
         for (key, line) in [("file_size", "file_size = '1g'\n"), ("workload", "workload = 'random'\n")] {

@@ -1,4 +1,4 @@
-//! ELF files: what is mapped of good ones, and what is wrong with bad ones.
+//! ELF files: mappings of valid files, and errors of invalid ones.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use filemap_job::elf::{Elf, Segment};
 use filemap_job::{Cached, Job, JobSpec, Pattern, Phase, Workload};
 use proptest::prelude::*;
 
-/// A loaded segment as written: offset, bytes in the file, address, bytes in memory, executable.
+/// A loaded segment: file offset, file length, address, memory length, executable.
 type Written = (u64, u64, u64, u64, bool);
 
-/// A 64-bit little-endian file of `size` bytes with these segments.
+/// A 64-bit little-endian ELF file of `size` bytes with these segments.
 fn file(kind: u16, size: usize, loads: &[Written]) -> Vec<u8> {
     let mut bytes = vec![0; size];
     bytes[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
@@ -41,8 +41,8 @@ fn segment(offset: u64, pages: u64, start: u64, executable: bool) -> Segment {
     Segment { offset, pages, start, executable, writable: false }
 }
 
-/// As a linker writes them: headers, code, constants, and data that shares a page of the file with
-/// the constants.
+/// As produced by linkers: headers, code, constants, and data that shares a file page with the
+/// constants.
 const TYPICAL: &[Written] = &[
     (0, 0x36c0, 0, 0x36c0, false),
     (0x4000, 0x15759, 0x4000, 0x15759, true),
@@ -73,7 +73,7 @@ fn segments_that_continue_each_other_are_one_vma() {
     let loads = &[
         (0, 0x2800, 0x10000, 0x2800, false),
         (0x3000, 0x1000, 0x13000, 0x1000, false),
-        // Another protection, a gap in memory, a page of the file left out, one mapped again.
+        // Different protection, a gap in memory, a skipped file page, and a file page mapped twice.
         (0x4000, 0x1000, 0x14000, 0x1000, true),
         (0x5000, 0x1000, 0x16000, 0x1000, true),
         (0x7000, 0x1000, 0x17000, 0x1000, true),
@@ -95,7 +95,8 @@ fn segments_that_continue_each_other_are_one_vma() {
 
 #[test]
 fn addresses_count_from_a_page_table_page() {
-    // Anywhere: from its first segment. Fixed: where the address lies in its page-table page.
+    // Position-independent: relative to the first segment. Fixed: the position of the address in
+    // its page table.
     let loads = &[(0x1000, 0x1000, 0x40_3000, 0x1000, true)];
     let start =
         |kind| Elf::parse(&file(kind, 0x2000, loads)).unwrap().segments(4096).unwrap()[0].start;
@@ -142,7 +143,7 @@ fn bad_files_are_named_with_the_remedy() {
 #[test]
 fn bad_mappings_are_named_with_the_remedy() {
     let typical = Elf::parse(&file(DYNAMIC, 0x30000, TYPICAL)).unwrap();
-    // Linked for pages of 4 KiB: the data lies elsewhere in a larger page.
+    // Linked for 4 KiB pages: with larger pages the data would lie at another offset in its page.
     let error = typical.segments(65536).unwrap_err().to_string();
     assert!(error.contains("segment 3 lies at 0x22fb0"), "{error}");
     assert!(error.contains("in a page of 64k; give a smaller --page-size"), "{error}");
@@ -152,7 +153,7 @@ fn bad_mappings_are_named_with_the_remedy() {
     assert!(error.contains("segments 0 and 1 overlap in memory; give"), "{error}");
 }
 
-/// A job that maps `elf`, with more keys.
+/// A job that maps `elf`, with additional keys.
 fn job(more: &str, elf: Option<&[u8]>) -> Result<Job, filemap_job::Error> {
     let mut spec = JobSpec::from_toml(&format!("workload = 'elf'\nfile = '/bin/x'\n{more}"))?;
     for (_, text) in spec.accesses_files() {
@@ -175,7 +176,7 @@ fn jobs_touch_the_pages_of_all_segments_in_order() {
 
 #[test]
 fn cached_pages_are_told_apart_by_segments() {
-    // Pages 10 to 14, and 20 to 25 in two parts that share page 22.
+    // Pages 10 to 14, and 20 to 25 in two segments that share page 22.
     let loads = &[
         (0xa000, 0x4800, 0, 0x4800, false),
         (0x14000, 0x2800, 0x14000, 0x2800, true),

@@ -1,4 +1,4 @@
-//! Jobs: what is valid, what their seeds mean, and what they become.
+//! Jobs: validation, seeds and lowering.
 
 mod any_text;
 mod elf;

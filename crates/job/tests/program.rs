@@ -1,9 +1,9 @@
-//! Programs as written, and what is wrong with them.
+//! Jobs with tables, and their errors.
 
 use filemap_job::program::{FoundFile, Job, ProgramSpec};
 use filemap_job::random::{Rng, elf};
 
-/// A program of one file of 16 pages, opened as `o` and mapped as `m`, with more tables.
+/// A job with a file of 16 pages, opened as `o` and mapped as `m`, and additional tables.
 fn program(more: &str) -> Result<Job, String> {
     let text = format!(
         "[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
@@ -17,7 +17,7 @@ fn valid(text: &str) -> Result<Job, String> {
     valid.map_err(|error| error.to_string())
 }
 
-/// The first of these with the keys of its one phase.
+/// The same with a thread of one phase with these keys.
 fn phase(keys: &str) -> Result<Job, String> {
     program(&format!("[[thread]]\n[[thread.phase]]\n{keys}\n"))
 }
@@ -179,9 +179,9 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
     ] {
         refused(of("100k", phase), refusal);
     }
-    // Up to the end of the file the last block is short.
+    // The last block is cut off at the end of the file.
     of("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
-    // Mappings and advice of it are as of others.
+    // Mappings and advice of it are not restricted.
     of("100k", "fadvise = 'dontneed'\noffset = '5b'").unwrap();
 }
 
@@ -296,7 +296,7 @@ fn tables_that_make_no_sense() {
     refused(program("[[mapping]]\nname = 'n'"), "mapping 'n': 'open' is missing; give the name");
 }
 
-/// A program with these phases in a thread that has no name, and in one that is called `other`.
+/// A job with these phases in an unnamed thread and in a thread named `other`.
 fn threads(first: &str, second: &str) -> Result<Job, String> {
     let thread = |name: &str, keys: &str| format!("[[thread]]\n{name}[[thread.phase]]\n{keys}\n");
     program(&(thread("", first) + &thread("name = 'other'\n", second)))
@@ -506,7 +506,7 @@ fn parts_that_are_unmapped_are_used_no_more() {
     assert!(phases(&format!("{part}, {{ mapping = 'm', pages = [3, 6] }}")).is_ok());
     let shown = phases(part).unwrap();
     assert_eq!(shown.shown(shown.steps().next().unwrap()), "unmap m of 8k from 16k");
-    // All of it can be taken away, and mapped again, as long as another step maps it at first.
+    // The whole mapping may be unmapped and mapped again, if another step maps it first.
     let again = format!(
         "{{ map = 'm' }}, {part}, {{ unmap = 'm' }}, {{ map = 'm' }}, {{ mapping = 'm', pages = [4] }}"
     );

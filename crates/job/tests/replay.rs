@@ -1,4 +1,4 @@
-//! A job's record and job file repeat the job.
+//! The record and the job file of a job repeat it.
 
 use filemap_job::{Job, JobSpec, ProgramSpec};
 
@@ -38,7 +38,7 @@ fn job_file_and_record_repeat_the_job() {
     }
 }
 
-/// What a reader of JSON that rounds numbers leaves of a job still makes the same one.
+/// A JSON reader that rounds numbers does not change the job.
 #[test]
 fn the_text_of_a_seed_counts() {
     let validate = |toml: &str| JobSpec::from_toml(toml).unwrap().validate(None);

@@ -1,8 +1,8 @@
-//! Seeds of jobs with tables: what draws with which, and what is said of it.
+//! Seeds of jobs with tables: the seed of each phase, and warnings about seeds.
 
 use filemap_job::{Job, ProgramSpec};
 
-/// A job of one file of 16 pages, opened as `o` and mapped as `m`, with these threads.
+/// A job with a file of 16 pages, opened as `o` and mapped as `m`, and these threads.
 fn job(threads: &str) -> Job {
     let text = format!(
         "seed = 5\n[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
@@ -12,7 +12,7 @@ fn job(threads: &str) -> Job {
     valid.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A thread that draws pages of the mapping, with more keys of its phase.
+/// A thread with random accesses to the mapping and additional keys in its phase.
 fn draws(keys: &str) -> String {
     format!("[[thread]]\nphase = [{{ mapping = 'm', workload = 'random', accesses = 4{keys} }}]\n")
 }
@@ -21,8 +21,8 @@ fn seeds(job: &Job) -> Vec<u64> {
     job.accesses().map(|accesses| accesses.seed).collect()
 }
 
-/// A phase keeps a seed that it names, even where that is the job's; the job file of another seed
-/// is the same job.
+/// A phase keeps its own seed, even if it equals the seed of the job; the job file of a job with
+/// another seed validates to that job.
 #[test]
 fn a_seed_of_its_own_stays() {
     let one = job(&(draws(", seed = 5") + &draws("") + &draws(", seed = 7")));

@@ -1,4 +1,4 @@
-//! Good and bad jobs, from the text of a job file to a job.
+//! Validation of jobs without tables, from the text of a job file.
 
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::{Series, Switch};
@@ -22,7 +22,7 @@ fn phase(job: &Job, at: usize) -> &Phase {
     job.accesses().nth(at).unwrap()
 }
 
-/// Of how many bytes the first phase of `job` reads.
+/// Bytes per read in the first phase of `job`.
 fn read_bytes(job: &Job) -> u64 {
     match job.steps().next() {
         Some(ProgramStep::Read { len_bytes, .. }) => *len_bytes,
@@ -30,7 +30,7 @@ fn read_bytes(job: &Job) -> u64 {
     }
 }
 
-/// A job of random accesses to a file of 1 GiB, with more keys.
+/// A job with random accesses to a file of 1 GiB, and additional keys.
 fn base(more: &str) -> Result<Job, filemap_job::Error> {
     job(&format!("workload = 'random'\nfile_size = '1g'\n{more}"))
 }
@@ -200,7 +200,7 @@ fn pieces_that_are_none_are_told() {
 #[test]
 fn fractions_of_reads_are_of_bytes() {
     for (keys, accesses) in [
-        // A tenth of the file, not a tenth of its pages times 1 MiB.
+        // A tenth of the bytes of the file, not of its pages times 1 MiB.
         ("file_size = '1g'\nbs = '1m'\nfraction = 0.1", 102),
         ("file_size = '1g'\nbs = '1m'\nfraction = 1.0", 1024),
         ("file_size = '1g'\nbs = '1m'\nfraction = 2.5", 2560),
@@ -209,7 +209,7 @@ fn fractions_of_reads_are_of_bytes() {
         ("file_size = '1g'\nbs = '512b'\nfraction = 0.1", 209715),
         ("file_size = '1000b'\nbs = '1b'\nfraction = 0.1", 100),
         ("file_size = '1000b'\nbs = '300b'\nfraction = 1.0", 3),
-        // The mapping counts, up to the end of the file.
+        // The bytes of the mapping count, up to the end of the file.
         ("file_size = '1m'\nmap_offset = '512k'\nbs = '64k'\nfraction = 1.0", 8),
         ("file_size = '1m'\nmap_len = '256k'\nbs = '64k'\nfraction = 1.0", 4),
         ("file_size = '10000'\nmap_offset = '8k'\nbs = '100b'\nfraction = 1.0", 18),
@@ -292,8 +292,8 @@ fn flags_win_over_the_file() {
     assert_eq!(phase(&job, 0).pattern, Pattern::Generated(Workload::Reverse));
 }
 
-/// Keys, with ` ; ` between two lines, and words of their message after ` => `: the value and the
-/// remedy, with ` | ` between parts of it.
+/// Keys (lines joined by ` ; `), then after ` => ` the required parts of the error message,
+/// separated by ` | `: the value and the remedy.
 const BAD: &str = include_str!("bad_keys.txt");
 
 #[test]

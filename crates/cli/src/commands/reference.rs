@@ -17,53 +17,49 @@ use crate::{Outcome, command, examples};
 
 /// Exit codes and their meanings.
 const EXIT_STATUS: [(&str, &str); 7] = [
-    ("0", "The command did its work."),
-    ("1", "A check failed, a run failed, or an output could not be written."),
-    ("2", "The command line, the job or an input file is wrong. The message names the value."),
-    (
-        "3",
-        "A kernel that was booted crashed, hangs, or warned of itself. The message has what its \
-         console says.",
-    ),
-    ("4", "This machine lacks something. The message names it, and the remedy."),
+    ("0", "Success."),
+    ("1", "A check or a run failed, or an output could not be written."),
+    ("2", "The command line, the job or an input file is invalid. The message names the value."),
+    ("3", "A booted kernel crashed, hung or printed a warning. The message quotes its console."),
+    ("4", "This machine lacks a requirement. The message names it and the remedy."),
     (
         "126, 127",
-        "The program of govern cannot be executed, or there is none. Once it runs, govern ends as \
-         the program does.",
+        "The program of govern cannot be executed, or does not exist. Otherwise govern exits with \
+         the status of the program.",
     ),
-    ("128 + signal", "A signal ended the command, which first undid what it had changed."),
+    ("128 + signal", "The command was ended by a signal, after undoing its changes."),
 ];
 
 /// Environment variables and their meanings.
 const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "FILEMAP_STATE",
-        "The directory of the journal, by its whole path. It has to belong to the user, and others \
-         must not be able to write to it.",
+        "Directory of the journal, as an absolute path. It must belong to the user and must not \
+         be writable by others.",
     ),
     (
         "TMPDIR",
-        "The directory of temporary files. Runs on a kernel need room there for the file that \
-         they read.",
+        "Directory of temporary files. Runs on a kernel need space there for the file that they \
+         read.",
     ),
     (
         "XDG_RUNTIME_DIR",
-        "Where govern keeps in a directory what it has advised, so that govern --release can \
-         restore it. Without it the directory is in /dev/shm.",
+        "Location of govern's record of advised mappings, from which govern --release restores \
+         them. Default: /dev/shm.",
     ),
     (
         "PATH",
-        "Where the program of govern is looked for, and mkfs.ext4, mkfs.xfs and QEMU, where \
-         a command needs them.",
+        "Search path for the program of govern, and for mkfs.ext4, mkfs.xfs and QEMU when \
+         required.",
     ),
 ];
 
 /// Files and their contents.
 const FILES: [(&str, &str); 1] = [(
     "/var/tmp/filemap-journal",
-    "What runs have changed on this machine and not yet undone. The next command undoes what a \
-     killed one left. Users other than root have a directory of their own, whose name ends in \
-     their user ID.",
+    "Journal of changes to this machine that have not been undone yet. The next command undoes \
+     the changes left behind by a killed one. Users other than root have a directory with their \
+     user ID appended to its name.",
 )];
 
 /// Shells that `cargo xtask install` installs completions for, and the names of their scripts.
