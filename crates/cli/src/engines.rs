@@ -3,7 +3,7 @@
 use filemap_job::{Engine, Job};
 use filemap_kernel::engine::{Boot, HostKernel, PreparedJob};
 use filemap_kernel::journal::Journal;
-use filemap_model::{Model, Profile};
+use filemap_model::{ModelEngine, Profile};
 use filemap_study::engine::{Engines, Progress, Undoing};
 
 use crate::error::Error;
@@ -14,12 +14,12 @@ use crate::{interrupt, progress};
 pub struct RealEngines;
 
 impl Engines for RealEngines {
-    type Model = Model;
+    type Model = ModelEngine;
     type Host = Host;
     type Boot = Boot;
 
-    fn model(&self, profile: Profile) -> Model {
-        Model { profile }
+    fn model(&self, profile: Profile) -> ModelEngine {
+        ModelEngine { profile }
     }
 
     fn host(&self, apply: bool) -> Result<Host, Error> {
@@ -38,7 +38,7 @@ impl Engines for RealEngines {
         Box::new(progress::Bar::of(total))
     }
 
-    fn tell(&self) -> fn(&str) {
+    fn message_sink(&self) -> fn(&str) {
         progress::tell
     }
 

@@ -5,13 +5,13 @@ use std::ops::Deref;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use filemap_job::{Error as JobError, Flag, Group, JobSpec, Kind, SizeText, parse_count};
+use filemap_job::{Error as JobError, Flag, Group, JobFlags, Kind, SizeText, parse_count};
 
 /// Values of the job flags.
 #[derive(Clone, Debug, Default)]
-pub struct JobFlags {
+pub struct JobFlagValues {
     /// Values by job file key.
-    pub spec: JobSpec,
+    pub spec: JobFlags,
     /// Kernel images to boot; the first is also in `spec`.
     pub image: Vec<String>,
     /// Module directories of the images.
@@ -108,14 +108,14 @@ impl JobCommand for Search {
 /// The job flags that the command `C` accepts.
 #[derive(Debug)]
 pub struct JobArgs<C> {
-    flags: JobFlags,
+    flags: JobFlagValues,
     command: PhantomData<C>,
 }
 
 impl<C> Deref for JobArgs<C> {
-    type Target = JobFlags;
+    type Target = JobFlagValues;
 
-    fn deref(&self) -> &JobFlags {
+    fn deref(&self) -> &JobFlagValues {
         &self.flags
     }
 }
@@ -163,13 +163,13 @@ fn arg(flag: &'static Flag, several_kernels: bool) -> Arg {
 
 impl<C: JobCommand> FromArgMatches for JobArgs<C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut args = JobArgs { flags: JobFlags::default(), command: PhantomData };
+        let mut args = JobArgs { flags: JobFlagValues::default(), command: PhantomData };
         args.update_from_arg_matches(matches)?;
         Ok(args)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let JobFlags { spec, image, modules } = &mut self.flags;
+        let JobFlagValues { spec, image, modules } = &mut self.flags;
         for flag in C::flags() {
             let values: Vec<String> = match flag.kind {
                 Kind::Switch => {
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
-    fn parsed(words: &[String]) -> JobSpec {
+    fn parsed(words: &[String]) -> JobFlags {
         let words = ["filemap", "run"].iter().map(|word| word.to_string()).chain(words.to_vec());
         let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else {
             unreachable!("the words name it")
@@ -238,7 +238,7 @@ mod tests {
                 Kind::Count => "7",
                 Kind::Number => "0.5",
             };
-            let mut spec = JobSpec::default();
+            let mut spec = JobFlags::default();
             spec.set(flag.key, value).unwrap();
             let mut words = vec![format!("--{}", flag.name)];
             if flag.kind != Kind::Switch {
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(spec.flags()[0], words[0]);
             let quote = matches!(flag.kind, Kind::Text | Kind::Size).then_some("'").unwrap_or("");
             let file = format!("{} = {quote}{value}{quote}", flag.key);
-            assert_eq!(JobSpec::from_toml(&file).unwrap(), spec, "{file}");
+            assert_eq!(JobFlags::from_toml(&file).unwrap(), spec, "{file}");
             assert_eq!(flag.value_name.is_empty(), flag.kind == Kind::Switch, "{}", flag.name);
         }
     }

@@ -2,12 +2,12 @@
 
 use std::fs::Metadata;
 
-use filemap_job::{JobSpec, ProgramSpec};
+use filemap_job::{JobFlags, JobSpec};
 use filemap_study::input;
 pub use filemap_study::job_input::{JobInput, JobSource};
 
 use crate::error::Error;
-use crate::job_flags::JobFlags;
+use crate::job_flags::JobFlagValues;
 use crate::output::Inputs;
 use crate::recording;
 
@@ -16,7 +16,7 @@ use crate::recording;
 ///
 /// # Errors
 /// A file that cannot be read; a flag that conflicts with the job.
-pub fn read(path: Option<&str>, flags: &JobFlags) -> Result<(JobInput, Inputs), Error> {
+pub fn read(path: Option<&str>, flags: &JobFlagValues) -> Result<(JobInput, Inputs), Error> {
     let source = match path {
         None => JobSource::Flags(Box::default()),
         Some(path) => match tables(path)? {
@@ -35,7 +35,7 @@ pub fn read(path: Option<&str>, flags: &JobFlags) -> Result<(JobInput, Inputs), 
 pub fn with_flags(
     path: Option<&str>,
     source: JobSource,
-    flags: &JobFlags,
+    flags: &JobFlagValues,
 ) -> Result<(JobInput, Inputs), Error> {
     let input = JobInput::new(path, source, flags.spec.clone())?;
     let inputs = Inputs::of(flags, &input);
@@ -60,10 +60,10 @@ pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
         return Ok(Some(JobSource::Recording(Box::new(job.program), approximations)));
     }
     let text = input::read("job file", path, input::MAX_JOB_BYTES)?;
-    if !ProgramSpec::is_meant(&text) {
+    if !JobSpec::is_meant(&text) {
         return Ok(None);
     }
-    let spec = ProgramSpec::from_toml(&text);
+    let spec = JobSpec::from_toml(&text);
     spec.map(|spec| Some(JobSource::Tables(Box::new(spec))))
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
@@ -77,6 +77,6 @@ pub fn not_of_tables(flag: &str, path: &str) -> Error {
 }
 
 /// `flags` without those that select where a job runs.
-pub fn without_place(flags: &JobSpec) -> JobSpec {
-    JobSpec { on: None, kernel: None, image: None, modules: None, with: None, ..flags.clone() }
+pub fn without_place(flags: &JobFlags) -> JobFlags {
+    JobFlags { on: None, kernel: None, image: None, modules: None, with: None, ..flags.clone() }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use filemap_job::shell_word;
 use filemap_study::engine::Engines;
 use filemap_study::input;
-use filemap_study::search::{Found, Keeper, Search, Searching, State, variants_flag};
+use filemap_study::search::{
+    SearchControl, SearchFindings, SearchOptions, SearchRecord, SearchState, variants_flag,
+};
 
 use crate::error::{Error, reason};
 use crate::interrupt::InterruptCounter;
@@ -22,12 +24,12 @@ pub struct SearchKeeper {
     pub state: Option<String>,
 }
 
-impl Keeper for SearchKeeper {
-    fn times(&self) -> u32 {
+impl SearchControl for SearchKeeper {
+    fn interruptions(&self) -> u32 {
         self.interrupts.times()
     }
 
-    fn leave_word(&self, word: String) {
+    fn set_signal_message(&self, word: String) {
         self.interrupts.set_exit_message(word);
     }
 
@@ -46,15 +48,20 @@ impl SearchKeeper {
     ///
     /// # Errors
     /// If the file is not a state file, or belongs to another search.
-    pub fn read(&self, search: &Searching<'_, impl Engines + Sync>) -> Result<Found, Error> {
+    pub fn read(
+        &self,
+        search: &SearchOptions<'_, impl Engines + Sync>,
+    ) -> Result<SearchFindings, Error> {
         let is_there = |path: &&String| fs::metadata(path).is_ok_and(|data| data.len() > 0);
-        let Some(path) = self.state.as_ref().filter(is_there) else { return Ok(Found::default()) };
+        let Some(path) = self.state.as_ref().filter(is_there) else {
+            return Ok(SearchFindings::default());
+        };
         let refused =
             |problem: String| Error::Usage(format!("--state {}: {problem}", shell_word(path)));
         let text = input::read("state of a search", path, MAX_STATE_BYTES)?;
-        let state = State::read(&text, &search.name, search.jobs).map_err(refused)?;
+        let state = SearchState::read(&text, &search.name, search.jobs).map_err(refused)?;
         let broken = "its jobs do not show what it says of them; give a new file";
-        search.resumed(state)?.ok_or_else(|| refused(broken.to_string()))
+        search.restore(state)?.ok_or_else(|| refused(broken.to_string()))
     }
 }
 
@@ -93,7 +100,7 @@ impl JobFiles {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write(&self, search: &mut Search) -> Result<(), Error> {
+    pub fn write(&self, search: &mut SearchRecord) -> Result<(), Error> {
         if search.groups.is_empty() {
             return Ok(());
         }

@@ -97,7 +97,7 @@ impl Lock {
 
 /// The readahead state on entry to readahead, before it decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Found {
+pub struct ReadaheadSnapshot {
     /// The page that was accessed.
     pub index: PageIndex,
     /// Pages asked for.
@@ -127,7 +127,7 @@ pub enum Decision {
         cause: Cause,
         /// The request, and the state.
         #[serde(flatten)]
-        found: Found,
+        found: ReadaheadSnapshot,
     },
     /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a single or a
     /// forced read).
@@ -294,10 +294,10 @@ pub trait Log {
 
     /// Announces the cached file pages that an access is to, when it begins. Accesses to private
     /// copies are not announced.
-    fn accessed(&mut self, _start: PageIndex, _pages: PageCount) {}
+    fn describe_access(&mut self, _start: PageIndex, _pages: PageCount) {}
 
     /// Reports that a task waited for `ns` nanoseconds, when the wait ends.
-    fn waited(&mut self, _task: usize, _wait: Wait, _ns: u64) {}
+    fn waited(&mut self, _task: usize, _wait: TaskWait, _ns: u64) {}
 }
 
 /// What a rule did with the counter of misses of an open file. `before` equals `after` where the
@@ -331,7 +331,7 @@ pub enum MissChangeCause {
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum TaskWait {
     /// A page of a file that is being read.
     Page(FileId, PageIndex),
     /// Memory, which is full of folios being read.

@@ -1,7 +1,7 @@
 //! What the log says of the state that readahead finds when it is entered.
 
 use filemap_core::address::vma::Advice;
-use filemap_core::decision::{Cause, Decision, Found};
+use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
 use filemap_core::fault::AccessKind;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::V6_18;
@@ -39,7 +39,7 @@ fn entered_by_read(before: &str, index: u64) -> Vec<Decision> {
 
 /// The old state, with the request that found it.
 fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
-    let found = Found {
+    let found = ReadaheadSnapshot {
         index: PageIndex(index),
         req: PageCount(req),
         order: Order(2),

@@ -15,7 +15,7 @@ use filemap_attach::process::{self, ReadaheadMode, VmaAdvice, maps_with_advice_b
 use filemap_attach::{
     Error, InjectionReport, MappedRange, MemoryAdvice, Refusal, advise_any, madvise,
 };
-use filemap_policy::Pages;
+use filemap_policy::PageRange;
 
 use crate::costs;
 use crate::file::OpenFile;
@@ -247,7 +247,7 @@ impl AdvisorThread {
         let (file, answer, shared) =
             (Arc::clone(file), self.answer.clone(), Arc::clone(&self.shared));
         let sample = move || {
-            let inside = Pages { end: mapped.end.min(pages), ..mapped };
+            let inside = PageRange { end: mapped.end.min(pages), ..mapped };
             let mut is_known = false;
             for _ in 0..MAX_SAMPLES {
                 let Some(took_ns) = file.read_page_ns(inside, page_bytes()) else { break };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use filemap_policy::Pages;
+use filemap_policy::PageRange;
 
 /// Pages per bitmap block.
 const BLOCK_PAGES: u64 = 512;
@@ -26,10 +26,10 @@ struct PageBlock {
 }
 
 impl RequestedPages {
-    /// Marks `pages` as requested at `now_ns`. Returns the runs of pages that were not marked
+    /// Marks `pages` as requested at `now_ns`. Returns the runs new pages that were not marked
     /// before.
-    pub fn request(&mut self, pages: Pages, now_ns: u64) -> Vec<Pages> {
-        let mut fresh: Vec<Pages> = Vec::new();
+    pub fn request(&mut self, pages: PageRange, now_ns: u64) -> Vec<PageRange> {
+        let mut fresh: Vec<PageRange> = Vec::new();
         if self.0.len() > MAX_BLOCKS {
             self.0.clear();
         }
@@ -44,7 +44,7 @@ impl RequestedPages {
             block.pages[word] |= bit;
             match fresh.last_mut() {
                 Some(last) if last.end == page => last.end += 1,
-                _ => fresh.push(Pages { first: page, end: page + 1 }),
+                _ => fresh.push(PageRange { first: page, end: page + 1 }),
             }
         }
         fresh
@@ -61,7 +61,7 @@ impl RequestedPages {
     }
 
     /// Unmarks `pages`, whose request was dropped.
-    pub fn forget(&mut self, pages: Pages) {
+    pub fn forget(&mut self, pages: PageRange) {
         for page in pages.first..pages.end {
             if let Some(block) = self.0.get_mut(&(page / BLOCK_PAGES)) {
                 block.pages[(page % BLOCK_PAGES / 64) as usize] &= !(1 << (page % 64));
@@ -80,8 +80,8 @@ impl PageBlock {
 mod tests {
     use super::*;
 
-    fn pages(first: u64, end: u64) -> Pages {
-        Pages { first, end }
+    fn pages(first: u64, end: u64) -> PageRange {
+        PageRange { first, end }
     }
 
     #[test]

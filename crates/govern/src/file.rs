@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::Instant;
 
-use filemap_policy::{Bounds, Pages, State, Touch, Window};
+use filemap_policy::{Bounds, FilePolicy, KernelWindow, PageRange, TouchKind};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
@@ -78,7 +78,7 @@ impl OpenFile {
 
     /// The time to read one uncached page, in nanoseconds: the minimum over a few pages spread over
     /// `pages`. `None` if all sampled pages are cached.
-    pub fn read_page_ns(&self, pages: Pages, page_bytes: u64) -> Option<u64> {
+    pub fn read_page_ns(&self, pages: PageRange, page_bytes: u64) -> Option<u64> {
         let places = (1..=SAMPLE_POSITIONS).map(|n| pages.first + pages.count() * n / FRACTIONS);
         let uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
         let mut buffer = vec![0; page_bytes as usize];
@@ -132,7 +132,7 @@ pub struct GovernedFile {
     /// Size of the file in pages, refreshed on every tick.
     pub pages: u64,
     /// The policy's state of this file.
-    state: Box<State>,
+    state: Box<FilePolicy>,
     requested: RequestedPages,
     /// Cost of one page of the kernel's read-around window.
     window_page_ns: u64,
@@ -151,7 +151,7 @@ impl GovernedFile {
         GovernedFile {
             open,
             pages,
-            state: Box::new(State::new(largest, cost.costs())),
+            state: Box::new(FilePolicy::new(largest, cost.costs())),
             requested: RequestedPages::default(),
             window_page_ns: cost.window_page_ns(),
             users: 0,
@@ -165,19 +165,19 @@ impl GovernedFile {
     pub fn on_touch(
         &mut self,
         tid: u32,
-        (page, touch): (u64, Touch),
-        mapping: Pages,
+        (page, touch): (u64, TouchKind),
+        mapping: PageRange,
         may_be_left: bool,
         now_ns: u64,
-    ) -> (Vec<Pages>, bool) {
-        if touch == Touch::Major {
+    ) -> (Vec<PageRange>, bool) {
+        if touch == TouchKind::Major {
             self.requested.on_major_fault(page, now_ns);
         }
         let bounds = Bounds { mapping, file_pages: self.pages };
         self.state.set_thread(tid.into());
-        let window = Window { pages: self.open.window_pages, page_ns: self.window_page_ns };
-        self.state.set_window(if may_be_left { window } else { Window::NONE });
-        let reads = self.state.fault(page, touch, bounds);
+        let window = KernelWindow { pages: self.open.window_pages, page_ns: self.window_page_ns };
+        self.state.set_window(if may_be_left { window } else { KernelWindow::NONE });
+        let reads = self.state.on_fault(page, touch, bounds);
         let most = if reads.is_for_later {
             self.open.speculative_call_pages
         } else {
@@ -194,7 +194,7 @@ impl GovernedFile {
     }
 
     /// A request for `pages` was dropped from the queue.
-    pub fn on_dropped_read(&mut self, pages: Pages) {
+    pub fn on_dropped_read(&mut self, pages: PageRange) {
         self.requested.forget(pages);
     }
 

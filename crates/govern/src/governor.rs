@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use filemap_attach::{Event, EventKind, FaultKind, FileId, MappedRange};
-use filemap_policy::{Pages, Touch};
+use filemap_policy::{PageRange, TouchKind};
 
 use crate::costs::CostEstimator;
 use crate::file::GovernedFile;
@@ -149,9 +149,9 @@ impl Governor {
             return false;
         };
         let touch = match kind {
-            FaultKind::Major => Touch::Major,
-            FaultKind::Minor => Touch::Minor,
-            FaultKind::Scanned => Touch::Seen,
+            FaultKind::Major => TouchKind::Major,
+            FaultKind::Minor => TouchKind::Minor,
+            FaultKind::Scanned => TouchKind::Mapped,
         };
         // A mapping about to be left to the kernel reads single pages until its advice is restored.
         let may_be_left = self.has_fault_events
@@ -506,7 +506,7 @@ impl Governor {
     }
 
     /// A request for `pages` of a file was dropped from the queue.
-    pub fn on_dropped_read(&mut self, id: FileId, pages: Pages) {
+    pub fn on_dropped_read(&mut self, id: FileId, pages: PageRange) {
         self.statistics.dropped_pages += pages.count();
         if let Some(file) = self.files.get_mut(&id) {
             file.on_dropped_read(pages);

@@ -1,7 +1,7 @@
 //! A mapping, or the remaining part of one, and its state.
 
 use filemap_attach::MappedRange;
-use filemap_policy::Pages;
+use filemap_policy::PageRange;
 
 use crate::request::AdviceOrigin;
 
@@ -62,9 +62,9 @@ impl GovernedRange {
     }
 
     /// The mapped pages of the file.
-    pub fn pages(&self, page_bytes: u64) -> Pages {
+    pub fn pages(&self, page_bytes: u64) -> PageRange {
         let first = self.mapped.offset_bytes / page_bytes;
-        Pages { first, end: first + self.mapped.length_bytes / page_bytes }
+        PageRange { first, end: first + self.mapped.length_bytes / page_bytes }
     }
 
     /// The page of the file at `address`, which lies in the range.

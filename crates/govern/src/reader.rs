@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::{io, num::NonZeroU64};
 
 use filemap_attach::FileId;
-use filemap_policy::Pages;
+use filemap_policy::PageRange;
 use rustix::fs::{Advice, fadvise};
 
 use crate::file::OpenFile;
@@ -36,7 +36,7 @@ pub struct ReadaheadPool {
 pub struct ReadRequest {
     pub id: FileId,
     pub file: Arc<OpenFile>,
-    pub pages: Pages,
+    pub pages: PageRange,
     /// Not needed by the current access pattern yet; served after all others.
     pub is_speculative: bool,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use filemap_attach::{FileId, MappedRange};
-use filemap_policy::Pages;
+use filemap_policy::PageRange;
 
 use crate::file::OpenFile;
 
@@ -43,7 +43,7 @@ pub enum Request {
     Read {
         id: FileId,
         file: Arc<OpenFile>,
-        pages: Pages,
+        pages: PageRange,
         is_for_later: bool,
     },
     /// Report touches of a range; `Unwatch` ends that.

@@ -1,8 +1,8 @@
 //! Headings that describe what a job does.
 
-use crate::program::{ProgramSpec, ThreadPhaseSpec};
+use crate::program::{JobSpec, ThreadPhaseSpec};
 
-impl ProgramSpec {
+impl JobSpec {
     /// Heading of a job with a single mapping: `random of 1g`, `accesses of pages.txt of 1g`, `3
     /// phases of 1g`.
     pub fn heading(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THREADS};
 use crate::elf::Elf;
-use crate::job_spec::spec;
+use crate::job_flags::spec;
 use crate::limits::unknown;
 use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
@@ -130,7 +130,7 @@ const THRASH: Flag = Flag { group: Group::Thrash, is_setting: true, of: Of::Thra
 /// Entries of the largest page table, with 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
 
-// `spec!` in `job_spec.rs` declares `struct JobSpec` with one field per entry.
+// `spec!` in `job_spec.rs` declares `struct JobFlags` with one field per entry.
 spec! {
     /// Engine that runs the job: model or kernel.
     on: String = Flag {

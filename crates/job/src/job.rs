@@ -9,16 +9,16 @@ use filemap_core::units::{PageCount, PageIndex};
 use crate::accesses::{Accesses, Reads};
 use crate::parts::{EngineKind, Image, Machine, Phase};
 use crate::program::{
-    Barrier, Madvise, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep, ProgramThread,
+    Barrier, JobSpec, Madvise, NamedFile, NamedMapping, Open, ProgramStep, Thread,
 };
 use crate::size::shorten;
 
 /// A job that can run: files, opens, mappings, processes, threads with their steps, limits and
-/// machine. Created by [`ProgramSpec::validate`].
+/// machine. Created by [`JobSpec::validate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The job as written, with resolved values.
-    pub spec: ProgramSpec,
+    pub spec: JobSpec,
     /// The engine to run it.
     pub engine: EngineKind,
     /// The kernel to boot; `None`: the running kernel.
@@ -47,15 +47,15 @@ pub struct Job {
     /// Barriers between threads.
     pub barriers: Vec<Barrier>,
     /// Threads: at least one.
-    pub threads: Vec<ProgramThread>,
+    pub threads: Vec<Thread>,
     /// The tables that files, opens, mappings and threads were declared by.
-    pub tables: TableOf,
+    pub tables: TableIndexes,
 }
 
 /// For each file, open, mapping and thread: the index of the table that declared it. A table with a
 /// count declares several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableOf {
+pub struct TableIndexes {
     /// Table of each file.
     pub files: Vec<usize>,
     /// Table of each open file.
@@ -128,7 +128,7 @@ impl Job {
     }
 
     /// Warnings about options without effect: one sentence each, without the full stop.
-    pub fn without_effect(&self) -> Vec<String> {
+    pub fn idle_settings(&self) -> Vec<String> {
         let [of] = self.mappings.as_slice() else { return Vec::new() };
         if !self.is_single_mapping() {
             return Vec::new();
@@ -141,7 +141,7 @@ impl Job {
 
     /// Warnings about the seeds of its accesses when it runs with this number of `seeds`: one
     /// sentence each, without the full stop.
-    pub fn told_of_seeds(&self, seeds: u64) -> Vec<String> {
+    pub fn seed_warnings(&self, seeds: u64) -> Vec<String> {
         let mut told = Vec::new();
         let drawn = || self.accesses().filter(|accesses| accesses.is_random());
         let begin_at_once = self.threads.iter().all(|thread| thread.stagger_ns == 0);
@@ -202,7 +202,7 @@ impl Job {
     /// Whether threads of the process can block each other on locks: it has several, and one of
     /// them takes `mmap_lock` for writing.
     pub fn waits_for_locks(&self, process: usize) -> bool {
-        let of_process = |thread: &&ProgramThread| thread.process == process;
+        let of_process = |thread: &&Thread| thread.process == process;
         let mut steps = self.threads.iter().filter(of_process).flat_map(|thread| &thread.steps);
         let are_several = self.threads.iter().filter(of_process).nth(1).is_some();
         are_several && steps.any(ProgramStep::changes_mappings)

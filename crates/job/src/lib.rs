@@ -1,7 +1,7 @@
 //! Jobs and their records.
 //!
-//! A [`JobSpec`] is a job given by flags, or by a job file without tables; a [`ProgramSpec`] is a
-//! job file with tables. [`JobSpec::validate`] and [`ProgramSpec::validate`] turn them into a
+//! A [`JobFlags`] is a job given by flags, or by a job file without tables; a [`JobSpec`] is a
+//! job file with tables. [`JobFlags::validate`] and [`JobSpec::validate`] turn them into a
 //! [`Job`], whose values are resolved, aligned and within [`bounds`]. An [`Engine`] runs jobs, and
 //! [`Record::of`] makes a record of the result.
 //!
@@ -22,7 +22,7 @@ pub mod folio_ops;
 mod governed;
 pub mod job;
 mod job_file;
-mod job_spec;
+mod job_flags;
 mod limits;
 mod log_line;
 mod lowering;
@@ -53,7 +53,7 @@ pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
-pub use flags::{Flag, Group, JobSpec, Of};
+pub use flags::{Flag, Group, JobFlags, Of};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::Job;
 pub use log_line::{LogLine, TracedLine};
@@ -62,7 +62,7 @@ pub use parts::{
     AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merged,
 };
 pub use phase_spec::PhaseSpec;
-pub use program::ProgramSpec;
+pub use program::JobSpec;
 pub use record::{
     Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun, Ran,
     Record, Run, Summary, ThreadRun,

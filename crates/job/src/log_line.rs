@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for TracedLine {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::{Cause, Found, Lock};
+    use filemap_core::decision::{Cause, Lock, ReadaheadSnapshot};
     use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
     use super::*;
@@ -139,7 +139,11 @@ mod tests {
 
     #[test]
     fn lines() {
-        let found = Found { index: PageIndex(7), previous_end: Some(9), ..Found::default() };
+        let found = ReadaheadSnapshot {
+            index: PageIndex(7),
+            previous_end: Some(9),
+            ..ReadaheadSnapshot::default()
+        };
         for (decision, expected) in [
             (
                 WINDOW,

@@ -3,12 +3,12 @@
 
 use crate::Error;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_PHASES};
-use crate::flags::{Flag, JobSpec, Of};
+use crate::flags::{Flag, JobFlags, Of};
 use crate::job::Job;
 use crate::limits::out_of_range;
 use crate::phase_spec::PhaseSpec;
 use crate::program::{
-    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+    FileSpec, FoundFile, JobSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
 use crate::size::SizeText;
 use crate::workload::{EXEC, FOLIO_OPS, Workload};
@@ -18,14 +18,14 @@ pub(crate) const FILE: &str = "file";
 pub(crate) const OPEN: &str = "open";
 pub(crate) const MAPPING: &str = "mapping";
 
-impl JobSpec {
-    /// Validates the job and resolves defaults: [`ProgramSpec::validate`] of the job that these
+impl JobFlags {
+    /// Validates the job and resolves defaults: [`JobSpec::validate`] value the job that these
     /// flags describe.
     ///
     /// # Errors
-    /// As for [`ProgramSpec::from_flags`] and [`ProgramSpec::validate`].
+    /// As for [`JobSpec::from_flags`] and [`JobSpec::validate`].
     pub fn validate(&self, host_release: Option<&str>) -> Result<Job, Error> {
-        ProgramSpec::from_flags(self)?.validate(host_release)
+        JobSpec::from_flags(self)?.validate(host_release)
     }
 
     /// The phases: the `[[phase]]` tables, or a single one made of `workload` and its related
@@ -83,17 +83,17 @@ impl JobSpec {
 
     /// The given flags that belong to a file, a mapping or a phase.
     fn table_flags(&self) -> impl Iterator<Item = &'static Flag> {
-        self.given().filter(|flag| !ProgramSpec::is_shared(flag.key))
+        self.given().filter(|flag| !JobSpec::is_shared(flag.key))
     }
 }
 
-impl ProgramSpec {
+impl JobSpec {
     /// The job that `flags` describe: one file, opened and mapped once, and one thread; or the
     /// threads and files of the workload `thrash`.
     ///
     /// # Errors
     /// Conflicting flags, and an unknown workload.
-    pub fn from_flags(flags: &JobSpec) -> Result<ProgramSpec, Error> {
+    pub fn from_flags(flags: &JobFlags) -> Result<JobSpec, Error> {
         if flags.is_thrash() {
             return flags.thrash();
         }
@@ -134,12 +134,12 @@ impl ProgramSpec {
             elf: is_elf,
             ..MappingSpec::default()
         };
-        let mut spec = ProgramSpec {
+        let mut spec = JobSpec {
             file: vec![file],
             open: vec![OpenSpec { name: OPEN.to_string(), file: FILE.to_string(), direct: false }],
             mapping: vec![mapping],
             thread: vec![ThreadSpec::default()],
-            ..ProgramSpec::default()
+            ..JobSpec::default()
         };
         spec.origins.is_flat = true;
         spec.origins.has_phases = has_phases;
@@ -162,7 +162,7 @@ impl ProgramSpec {
     ///
     /// # Errors
     /// A flag of a file, a mapping or a phase if the job does not have exactly one.
-    pub fn with_flags(self, flags: &JobSpec) -> Result<ProgramSpec, Error> {
+    pub fn with_flags(self, flags: &JobFlags) -> Result<JobSpec, Error> {
         if flags.is_thrash() {
             return Err(Error::IsThrash);
         }
@@ -220,7 +220,7 @@ impl ProgramSpec {
     }
 
     /// The equivalent flags, if there are any.
-    fn to_flags(&self) -> Option<JobSpec> {
+    fn to_flags(&self) -> Option<JobFlags> {
         if !self.is_single_mapping() {
             return None;
         }
@@ -236,7 +236,7 @@ impl ProgramSpec {
             accesses_text: phase.accesses_text.clone(),
         };
         let mut phases: Vec<PhaseSpec> = self.thread[0].phase.iter().map(phase).collect();
-        let mut flags = JobSpec {
+        let mut flags = JobFlags {
             seed_text: None,
             file_size: file.size.clone(),
             file: file.path.clone(),
@@ -255,14 +255,14 @@ impl ProgramSpec {
             [only] if only.seed.is_none() => {
                 let PhaseSpec { workload, accesses, fraction, accesses_file, bs, .. } =
                     phases.remove(0);
-                flags = JobSpec { workload, accesses, fraction, accesses_file, bs, ..flags };
+                flags = JobFlags { workload, accesses, fraction, accesses_file, bs, ..flags };
             }
             _ => flags.phase = phases,
         }
         let mut own = self.clone();
         (own.seed_text, own.file[0].found) = (None, None);
         own.thread[0].phase.iter_mut().for_each(|phase| phase.seed_text = None);
-        (ProgramSpec::from_flags(&flags).as_ref() == Ok(&own)).then_some(flags)
+        (JobSpec::from_flags(&flags).as_ref() == Ok(&own)).then_some(flags)
     }
 
     /// Whether flags can describe the job: one file, one mapping and one thread, with default
@@ -290,7 +290,7 @@ impl ProgramSpec {
 /// Keys of flags that belong to a phase.
 const PHASE_KEYS: [&str; 5] = ["workload", "accesses", "fraction", "accesses_file", "bs"];
 
-impl JobSpec {
+impl JobFlags {
     fn set_mapping(&self, mapping: &mut MappingSpec) {
         mapping.offset = self.map_offset.clone().or(mapping.offset.take());
         mapping.len = self.map_len.clone().or(mapping.len.take());

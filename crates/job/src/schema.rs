@@ -7,12 +7,12 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Map, Value};
 
-use crate::flags::JobSpec;
+use crate::flags::JobFlags;
 use crate::size::SizeText;
 
 /// The JSON schema of job files.
 pub fn job() -> Schema {
-    schema_for!(JobSpec)
+    schema_for!(JobFlags)
 }
 
 /// The JSON schema of serialized values of `T`: keys that are always written are required, and

@@ -219,7 +219,7 @@ pub fn shown(decision: Decision) -> Option<Decision> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::Found;
+    use filemap_core::decision::ReadaheadSnapshot;
     use filemap_core::rules::Kernel;
     use filemap_core::series::Series;
     use filemap_core::units::Order;
@@ -316,7 +316,7 @@ mod tests {
     /// copied when it hit the mark depends on how many the device had delivered.
     #[test]
     fn a_read_that_notes_each_folio_shows_no_end_at_a_mark() {
-        let found = Found { previous_end: Some(4096), ..Found::default() };
+        let found = ReadaheadSnapshot { previous_end: Some(4096), ..ReadaheadSnapshot::default() };
         let end = |kernel, cause| {
             let mut log = ShownLog::default().under(&Rules::new(kernel, Series::BASELINE));
             log.record(Decision::Entered { cause, found });

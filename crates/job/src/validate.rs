@@ -8,7 +8,7 @@ use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::bounds::{MAX_BLOCK_BYTES, MAX_BYTES, MAX_READ_AHEAD_KB};
-use crate::flags::JobSpec;
+use crate::flags::JobFlags;
 use crate::limits::{name, one_of, pages, size, unknown, within};
 use crate::parts::{EngineKind, Filesystem, Image, Machine};
 use crate::size::{SizeText, format_size, shorten};
@@ -19,7 +19,7 @@ pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;
 /// Default fault-around size in bytes.
 pub(crate) const DEFAULT_FAULT_AROUND_BYTES: u64 = 65536;
 
-impl JobSpec {
+impl JobFlags {
     pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {
         let family =
             one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;

@@ -1,12 +1,12 @@
 //! Any text is a valid job or is rejected in one line.
 
 use filemap_job::program::ProgramStep;
-use filemap_job::{Error, Job, JobSpec};
+use filemap_job::{Error, Job, JobFlags};
 use proptest::prelude::*;
 
 /// Validates a job file with a short list of accesses.
 fn job_of(toml: &str) -> Result<Job, Error> {
-    let mut spec = JobSpec::from_toml(toml)?;
+    let mut spec = JobFlags::from_toml(toml)?;
     for (_, text) in spec.accesses_files() {
         *text = Some("3\n1\n".to_string());
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::{Elf, Segment};
-use filemap_job::{Cached, Job, JobSpec, Pattern, Phase, Workload};
+use filemap_job::{Cached, Job, JobFlags, Pattern, Phase, Workload};
 use proptest::prelude::*;
 
 /// A loaded segment: file offset, file length, address, memory length, executable.
@@ -155,7 +155,7 @@ fn bad_mappings_are_named_with_the_remedy() {
 
 /// A job that maps `elf`, with additional keys.
 fn job(more: &str, elf: Option<&[u8]>) -> Result<Job, filemap_job::Error> {
-    let mut spec = JobSpec::from_toml(&format!("workload = 'elf'\nfile = '/bin/x'\n{more}"))?;
+    let mut spec = JobFlags::from_toml(&format!("workload = 'elf'\nfile = '/bin/x'\n{more}"))?;
     for (_, text) in spec.accesses_files() {
         *text = Some("36\n0\n".to_string());
     }
@@ -221,7 +221,7 @@ fn what_does_not_go_with_segments() {
     }
     let error = job("", None).unwrap_err().to_string();
     assert!(error.contains("'/bin/x' was not"), "{error}");
-    let error = JobSpec::from_toml("workload = 'elf'").unwrap().validate(None).unwrap_err();
+    let error = JobFlags::from_toml("workload = 'elf'").unwrap().validate(None).unwrap_err();
     assert_eq!(error.to_string(), "--file is missing; give the program or shared library to map");
 }
 

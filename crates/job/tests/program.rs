@@ -1,6 +1,6 @@
 //! Jobs with tables, and their errors.
 
-use filemap_job::program::{FoundFile, Job, ProgramSpec};
+use filemap_job::program::{FoundFile, Job, JobSpec};
 use filemap_job::random::{Rng, elf};
 
 /// A job with a file of 16 pages, opened as `o` and mapped as `m`, and additional tables.
@@ -13,7 +13,7 @@ fn program(more: &str) -> Result<Job, String> {
 }
 
 fn valid(text: &str) -> Result<Job, String> {
-    let valid = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    let valid = JobSpec::from_toml(text).and_then(|spec| spec.validate(None));
     valid.map_err(|error| error.to_string())
 }
 
@@ -32,10 +32,10 @@ fn refused(found: Result<Job, String>, words: &str) {
 #[test]
 fn tables_tell_the_form() {
     for text in ["[[file]]\nname = 'f'", "[[thread]]", "[file]\nname = 'f'"] {
-        assert!(ProgramSpec::is_meant(text), "{text}");
+        assert!(JobSpec::is_meant(text), "{text}");
     }
     for text in ["file = 'f'\nworkload = 'random'", "[[phase]]\nworkload = 'random'", "= no", ""] {
-        assert!(!ProgramSpec::is_meant(text), "{text}");
+        assert!(!JobSpec::is_meant(text), "{text}");
     }
 }
 
@@ -43,13 +43,13 @@ fn tables_tell_the_form() {
 fn what_is_no_toml_is_told_with_its_line() {
     let text = |think: &str| format!("[[file]]\nname = 'f'\n[[thread]]\n[[thread.phase]]\n{think}");
     let most = text("think_ns = 18446744073709551615");
-    assert!(ProgramSpec::is_meant(&most) && ProgramSpec::from_toml(&most).is_ok());
+    assert!(JobSpec::is_meant(&most) && JobSpec::from_toml(&most).is_ok());
     let wrong = text("think_ns = no");
-    assert!(ProgramSpec::is_meant(&wrong));
-    let error = ProgramSpec::from_toml(&wrong).unwrap_err().to_string();
+    assert!(JobSpec::is_meant(&wrong));
+    let error = JobSpec::from_toml(&wrong).unwrap_err().to_string();
     assert!(error.starts_with("line 5 ('think_ns = no')"), "{error}");
     refused(phase("mapping = 'm'\npages = [1]\nthink_ns = 18446744073709551615"), "think_ns");
-    assert!(!ProgramSpec::is_meant("seed = 18446744073709551615\n[[phase]]"));
+    assert!(!JobSpec::is_meant("seed = 18446744073709551615\n[[phase]]"));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn existing_files_are_dropped_where_the_program_says_so() {
              size = '4k'\n[[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n[[thread.phase]]\n\
              open = 'o'\nfadvise = 'willneed'"
         );
-        let mut spec = ProgramSpec::from_toml(&text).unwrap();
+        let mut spec = JobSpec::from_toml(&text).unwrap();
         let found = FoundFile { size_bytes: 4096, sparse: false, elf: None };
         spec.existing_files().for_each(|file| *file.found = Some(found.clone()));
         let files = spec.validate(None).unwrap().files;
@@ -70,7 +70,7 @@ fn existing_files_are_dropped_where_the_program_says_so() {
 
 #[test]
 fn a_program_is_no_job_of_one_file() {
-    let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
+    let error = filemap_job::JobFlags::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
     assert!(error.to_string().contains("so it is a program; give it as a file"), "{error}");
 }
 
@@ -260,7 +260,7 @@ fn an_existing_file_says_its_size_itself() {
             "[[file]]\nname = 'f'\npath = '/x/f'\n{keys}[[open]]\nname = 'o'\nfile = 'f'\n\
              [[thread]]\n[[thread.phase]]\nopen = 'o'\nworkload = 'read-sequential'\naccesses = 1"
         );
-        ProgramSpec::from_toml(&text).unwrap()
+        JobSpec::from_toml(&text).unwrap()
     };
     let found = FoundFile { size_bytes: 5000, sparse: true, elf: None };
     let valid = |keys: &str| {
@@ -447,7 +447,7 @@ fn phases_wait_for_phases_of_other_threads() {
     assert_eq!(waits(0), [(1, vec![step(1, 0)])]);
     assert_eq!(waits(1), [(0, vec![step(0, 0)])]);
     let text = toml::to_string(&valid.spec).expect("it can be written");
-    let again = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    let again = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     assert_eq!(again.expect("it is the same").threads, valid.threads);
     refused(two(&of("b", 1), &of("a", 2)), "wait for each other in a circle");
     refused(two(&of("a", 1), ""), "its own thread 'a'");
@@ -477,7 +477,7 @@ fn segments_are_mapped_as_the_loader_maps_them() {
              [[mapping]]\nname = 'm'\nopen = 'o'\nelf = true\n{keys}\n[[thread]]\n\
              [[thread.phase]]\nmapping = 'm'\n{phase}"
         );
-        let mut spec = ProgramSpec::from_toml(&text).unwrap();
+        let mut spec = JobSpec::from_toml(&text).unwrap();
         let elf = elf(&mut Rng(3), 64, 4096);
         let size_bytes = elf.size_bytes;
         for file in spec.existing_files() {

@@ -1,6 +1,6 @@
 //! The record and the job file of a job repeat it.
 
-use filemap_job::{Job, JobSpec, ProgramSpec};
+use filemap_job::{Job, JobFlags, JobSpec};
 
 const JOBS: &[&str] = &[
     "workload = 'random'\nfile_size = '1g'",
@@ -17,7 +17,7 @@ const JOBS: &[&str] = &[
          workload = 'interleave:2'\naccesses = 9\nseed = 6",
 ];
 
-fn validate(mut spec: ProgramSpec) -> Job {
+fn validate(mut spec: JobSpec) -> Job {
     for (_, text) in spec.accesses_files() {
         *text = Some("0\n5\n2".to_string());
     }
@@ -27,11 +27,11 @@ fn validate(mut spec: ProgramSpec) -> Job {
 #[test]
 fn job_file_and_record_repeat_the_job() {
     for toml in JOBS {
-        let job = validate(ProgramSpec::read(toml).unwrap());
+        let job = validate(JobSpec::read(toml).unwrap());
         assert!(job.is_single_mapping(), "{toml}");
         assert_eq!(validate(job.spec.clone()), job, "{toml}");
         let again = job.spec.to_toml();
-        assert_eq!(validate(ProgramSpec::read(&again).unwrap()), job, "{again}");
+        assert_eq!(validate(JobSpec::read(&again).unwrap()), job, "{again}");
         assert!(!again.contains("seed_text"), "{again}");
         let json = serde_json::to_string(&job.spec).unwrap();
         assert_eq!(validate(serde_json::from_str(&json).unwrap()), job, "{json}");
@@ -41,7 +41,7 @@ fn job_file_and_record_repeat_the_job() {
 /// A JSON reader that rounds numbers does not change the job.
 #[test]
 fn the_text_of_a_seed_counts() {
-    let validate = |toml: &str| JobSpec::from_toml(toml).unwrap().validate(None);
+    let validate = |toml: &str| JobFlags::from_toml(toml).unwrap().validate(None);
     let seed = |toml: &str| {
         validate(toml).map(|job| (job.seed, job.accesses().next().unwrap().seed)).unwrap()
     };
@@ -51,8 +51,8 @@ fn the_text_of_a_seed_counts() {
     assert_eq!(seed(&format!("{job}{text}")), (88172645463325252, 88172645463325252));
     let phase = "file_size = '1m'\n[[phase]]\nworkload = 'random'\nseed_text = '7'";
     assert_eq!(seed(phase).1, 7);
-    let flags = JobSpec { seed: Some(9), ..JobSpec::default() };
-    let of_file = JobSpec::from_toml(&format!("{job}{text}")).unwrap();
+    let flags = JobFlags { seed: Some(9), ..JobFlags::default() };
+    let of_file = JobFlags::from_toml(&format!("{job}{text}")).unwrap();
     assert_eq!(of_file.overlay(flags).validate(None).unwrap().seed, 9, "a flag counts more");
     let wrong = validate(&format!("{job}seed_text = '5x'")).unwrap_err().to_string();
     assert_eq!(wrong, "'5x' is no seed_text; give the digits of seed, or leave it out");

@@ -1,6 +1,6 @@
 //! Seeds of jobs with tables: the seed of each phase, and warnings about seeds.
 
-use filemap_job::{Job, ProgramSpec};
+use filemap_job::{Job, JobSpec};
 
 /// A job with a file of 16 pages, opened as `o` and mapped as `m`, and these threads.
 fn job(threads: &str) -> Job {
@@ -8,7 +8,7 @@ fn job(threads: &str) -> Job {
         "seed = 5\n[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
          [[mapping]]\nname = 'm'\nopen = 'o'\n{threads}"
     );
-    let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    let valid = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     valid.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -32,7 +32,7 @@ fn a_seed_of_its_own_stays() {
     assert_eq!(other.spec.validate(None).unwrap(), other);
     let flags = "seed = 5\nfile_size = '64k'\n[[phase]]\nworkload = 'random'\naccesses = 4\n\
                  [[phase]]\nworkload = 'random'\naccesses = 4\nseed = 5\n";
-    let of_flags = filemap_job::JobSpec::from_toml(flags).unwrap().validate(None).unwrap();
+    let of_flags = filemap_job::JobFlags::from_toml(flags).unwrap().validate(None).unwrap();
     let other = of_flags.with_seed(9);
     assert_eq!(seeds(&other), [9, 5]);
     assert_eq!(other.spec.validate(None).unwrap(), other);
@@ -40,7 +40,7 @@ fn a_seed_of_its_own_stays() {
 
 #[test]
 fn what_seeds_do_not_change_is_told() {
-    let told = |job: &Job, seeds| job.told_of_seeds(seeds).join("; ");
+    let told = |job: &Job, seeds| job.seed_warnings(seeds).join("; ");
     assert_eq!(told(&job(&draws("")), 3), "");
     let own = told(&job(&draws(", seed = 1")), 3);
     assert!(own.contains("--seeds changes nothing: each phase"), "{own}");
@@ -51,7 +51,7 @@ fn what_seeds_do_not_change_is_told() {
 
 #[test]
 fn threads_that_draw_the_same_pages_are_told() {
-    let told = |threads: &str| job(threads).told_of_seeds(1);
+    let told = |threads: &str| job(threads).seed_warnings(1);
     let alike = told(&(draws("") + &draws("")));
     assert!(alike[0].starts_with("threads '1' and '2' draw the same pages"), "{alike:?}");
     assert!(told(&(draws(", seed = 1") + &draws(", seed = 2"))).is_empty());

@@ -5,12 +5,12 @@ use filemap_core::series::{Series, Switch};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::ProgramStep;
 use filemap_job::{
-    Advice, DEFAULT_SEED, EngineKind, Filesystem, Job, JobSpec, Pattern, Phase, Split, SplitProt,
+    Advice, DEFAULT_SEED, EngineKind, Filesystem, Job, JobFlags, Pattern, Phase, Split, SplitProt,
     Workload,
 };
 
 fn job(toml: &str) -> Result<Job, filemap_job::Error> {
-    let mut spec = JobSpec::from_toml(toml)?;
+    let mut spec = JobFlags::from_toml(toml)?;
     for (path, text) in spec.accesses_files() {
         *text = (path == "list").then(|| "3\n1\n".to_string());
     }
@@ -120,11 +120,11 @@ fn page_sizes() {
 
 #[test]
 fn kernels_and_series() {
-    let spec = |kernel: &str| JobSpec {
+    let spec = |kernel: &str| JobFlags {
         kernel: Some(kernel.to_string()),
         workload: Some("random".to_string()),
         file_size: Some("1g".into()),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let host = |release| spec("host").validate(release).map(|job| job.rules.kernel);
     assert_eq!(host(Some("6.18.3-amd64")), Ok(Kernel::V6_18));
@@ -141,7 +141,7 @@ fn kernels_and_series() {
         assert!(error.ends_with(&expected), "{error}");
     }
     for kernel in ["6.1", "6.6"] {
-        let retrying = JobSpec { with: Some("p1+vma-retry".into()), ..spec(kernel) };
+        let retrying = JobFlags { with: Some("p1+vma-retry".into()), ..spec(kernel) };
         let error = retrying.validate(None).unwrap_err().to_string();
         assert!(error.contains("vma-retry") && error.contains("--kernel 6.12 or 6.18"), "{error}");
     }
@@ -151,7 +151,7 @@ fn kernels_and_series() {
         ("exec-order", "exec-order (exec-bypass and thp-order) has"),
         ("thp-order", "thp-order has"),
     ] {
-        let merged = JobSpec { with: Some(with.into()), ..spec("7.2") };
+        let merged = JobFlags { with: Some(with.into()), ..spec("7.2") };
         let error = merged.validate(None).unwrap_err().to_string();
         let expected = format!("--with: {expected} no place in Linux 7.2");
         assert!(error.starts_with(&expected), "{error}");
@@ -166,7 +166,7 @@ fn kernels_and_series() {
 fn runs_of_many_phases_are_bounded() {
     let phases = "[[phase]]\nworkload = 'first'\naccesses = 1\n".repeat(1000);
     let valid = |runs: u64| {
-        let spec = JobSpec::from_toml(&format!("file_size = '1m'\nruns = {runs}\n{phases}"));
+        let spec = JobFlags::from_toml(&format!("file_size = '1m'\nruns = {runs}\n{phases}"));
         spec.unwrap().validate(None)
     };
     assert!(valid(1000).is_ok());
@@ -178,21 +178,21 @@ fn runs_of_many_phases_are_bounded() {
 fn pieces_that_are_none_are_told() {
     let job = |keys: &str| {
         let keys = format!("workload = 'first'\naccesses = 1\nfile_size = '1m'\n{keys}");
-        JobSpec::from_toml(&keys).unwrap().validate(None)
+        JobFlags::from_toml(&keys).unwrap().validate(None)
     };
     for (keys, words) in [
         ("private = true\nsplit = 16", "can be written already"),
         ("private = true\nsplit = 16\nsplit_prot = 'write'", "--split 16 changes nothing"),
         ("exec = true\nsplit = 16\nsplit_prot = 'exec'", "can be executed already"),
     ] {
-        let told = job(keys).unwrap().without_effect();
+        let told = job(keys).unwrap().idle_settings();
         assert!(told.len() == 1 && told[0].contains(words), "{keys}: {told:?}");
     }
     for keys in ["private = true\nsplit = 16\nsplit_prot = 'exec'", "exec = true\nsplit = 255"] {
-        assert_eq!(job(keys).unwrap().without_effect(), [""; 0], "{keys}");
+        assert_eq!(job(keys).unwrap().idle_settings(), [""; 0], "{keys}");
     }
     for pages in [256, 1000] {
-        let told = job(&format!("split = {pages}")).unwrap().without_effect();
+        let told = job(&format!("split = {pages}")).unwrap().idle_settings();
         assert!(told[0].contains("256 pages") && told[0].contains(&pages.to_string()), "{told:?}");
     }
 }
@@ -216,7 +216,7 @@ fn fractions_of_reads_are_of_bytes() {
         ("file_size = '1p'\nbs = '1b'\nfraction = 1e-15", 1),
     ] {
         for workload in ["read-random", "read-sequential"] {
-            let spec = JobSpec::from_toml(&format!("workload = '{workload}'\n{keys}"));
+            let spec = JobFlags::from_toml(&format!("workload = '{workload}'\n{keys}"));
             let job = spec.unwrap().validate(None).unwrap();
             assert_eq!(phase(&job, 0).accesses, accesses, "{keys}");
         }
@@ -227,7 +227,7 @@ fn fractions_of_reads_are_of_bytes() {
         ("file_size = '1b'\nbs = '1b'\nfraction = 1e-300", "less than one read of 1b"),
         ("file_size = '1p'\nbs = '1b'\nfraction = 1e9", "1000000000 of 1p"),
     ] {
-        let spec = JobSpec::from_toml(&format!("workload = 'read-random'\n{keys}"));
+        let spec = JobFlags::from_toml(&format!("workload = 'read-random'\n{keys}"));
         let error = spec.unwrap().validate(None).unwrap_err().to_string();
         assert!(error.contains(words), "{keys}: {error}");
     }
@@ -279,15 +279,15 @@ fn phases() {
 
 #[test]
 fn flags_win_over_the_file() {
-    let file = JobSpec::from_toml(
+    let file = JobFlags::from_toml(
         "workload = 'random'\nfraction = 0.1\nfile_size = '1g'\nexec = true\nruns = 3",
     );
-    let flags = JobSpec { accesses: Some(5), runs: Some(2), ..JobSpec::default() };
+    let flags = JobFlags { accesses: Some(5), runs: Some(2), ..JobFlags::default() };
     let job = file.unwrap().overlay(flags).validate(None).unwrap();
     assert_eq!((phase(&job, 0).accesses, job.runs, job.mappings[0].mapping.exec), (5, 2, true));
 
-    let file = JobSpec::from_toml("file_size = '1m'\n[[phase]]\nworkload = 'first'").unwrap();
-    let flags = JobSpec { workload: Some("reverse".to_string()), ..JobSpec::default() };
+    let file = JobFlags::from_toml("file_size = '1m'\n[[phase]]\nworkload = 'first'").unwrap();
+    let flags = JobFlags { workload: Some("reverse".to_string()), ..JobFlags::default() };
     let job = file.overlay(flags).validate(None).unwrap();
     assert_eq!(phase(&job, 0).pattern, Pattern::Generated(Workload::Reverse));
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use filemap_job::random::{self, Rng};
 use filemap_job::size::SizeText;
-use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Ready, Run};
+use filemap_job::{Cached, Counters, Engine, Job, JobFlags, PhaseSpec, Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{Boot, BootedJob, in_guest};
 use filemap_kernel::image::guest;
@@ -77,7 +77,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         }
     };
     let advice = ["random", "sequential", "hugepage", "normal"];
-    let spec = JobSpec {
+    let spec = JobFlags {
         on: Some("kernel".into()),
         image: Some(path.into()),
         modules: std::env::var("FILEMAP_TEST_MODULES").ok(),
@@ -91,7 +91,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         memory_max: rng.chance(15).then(|| SizeText("512m".into())),
         fs: Some("ext4".into()),
         phase: (0..1 + rng.below(4)).map(|_| phase(&mut rng)).collect(),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}, job {number}: {error}"))
 }

@@ -4,21 +4,21 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use filemap_job::{Job, JobSpec, SizeText};
+use filemap_job::{Job, JobFlags, SizeText};
 use filemap_model::{Profile, trace};
 
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
 const VARIANTS: [&str; 4] = ["baseline", "p1", "p2", "p1+p2"];
 
 fn job(workload: &str, variant: &str, file_size: &str, accesses: Option<u64>) -> Job {
-    let spec = JobSpec {
+    let spec = JobFlags {
         workload: Some(workload.to_string()),
         with: (variant != "baseline").then(|| variant.to_string()),
         file_size: Some(SizeText(file_size.to_string())),
         ram: Some(SizeText("8g".to_string())),
         read_ahead_kb: Some(8192),
         accesses,
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     spec.validate(None).expect("a valid job")
 }

@@ -12,12 +12,12 @@ use crate::program::{RunOptions, run_with};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct ModelEngine {
     /// The machine whose times are predicted.
     pub profile: Profile,
 }
 
-impl Model {
+impl ModelEngine {
     /// The result of `job` with these `runs`.
     pub fn ran(&self, job: &Job, runs: Vec<Run>) -> Ran {
         let environment = environment(&job.machine, &self.profile);
@@ -25,7 +25,7 @@ impl Model {
     }
 }
 
-impl Engine for Model {
+impl Engine for ModelEngine {
     type Error = Error;
     type Ready = ReadyModel;
 
@@ -43,7 +43,7 @@ impl Engine for Model {
 #[derive(Clone, Debug)]
 pub struct ReadyModel {
     job: Job,
-    model: Model,
+    model: ModelEngine,
     /// Flush times of each run, if they are taken from a kernel.
     flushes: Vec<Flushes>,
 }

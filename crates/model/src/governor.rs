@@ -4,7 +4,7 @@
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::address::mapping::FileMapping;
 use filemap_core::decision::Log;
-use filemap_core::governor::{Bounds, Costs, Pages, State, Touch, Window};
+use filemap_core::governor::{Bounds, Costs, FilePolicy, KernelWindow, PageRange, TouchKind};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
@@ -24,7 +24,7 @@ const MAX_CALL_BYTES: u64 = 512 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct GovernedMapping {
     /// The file pages that it maps.
-    pages: Pages,
+    pages: PageRange,
     /// The original advice was restored because the kernel's own readahead is cheaper.
     is_left_to_kernel: bool,
 }
@@ -34,14 +34,17 @@ impl GovernedMapping {
     pub fn begin(mapping: &mut FileMapping) -> GovernedMapping {
         let (first, end) = (mapping.whole.pgoff, mapping.whole.end());
         mapping.advise(first, end, AdviceFlag::Read(ReadHint::Random));
-        GovernedMapping { pages: Pages { first: first.0, end: end.0 }, is_left_to_kernel: false }
+        GovernedMapping {
+            pages: PageRange { first: first.0, end: end.0 },
+            is_left_to_kernel: false,
+        }
     }
 }
 
 /// The governor's state for one file.
 #[derive(Clone, Debug)]
 pub struct FileGovernor {
-    state: State,
+    state: FilePolicy,
     page_ns: u64,
     /// Page-cache limit.
     limit: Option<PageCount>,
@@ -51,7 +54,7 @@ impl FileGovernor {
     /// A governor for a file with pages of `page_size` bytes.
     pub fn new(profile: &Profile, page_size: u64, limit: Option<PageCount>) -> FileGovernor {
         let costs = costs(profile, page_size);
-        let state = State::new(MAX_WINDOW_BYTES / page_size, costs);
+        let state = FilePolicy::new(MAX_WINDOW_BYTES / page_size, costs);
         FileGovernor { state, page_ns: costs.page_ns, limit }
     }
 
@@ -59,31 +62,36 @@ impl FileGovernor {
     /// restores the advice if the kernel's own readahead is cheaper.
     pub fn on_fault<C: PageCache, L: Log>(
         &mut self,
-        (index, touch): (PageIndex, Touch),
+        (index, touch): (PageIndex, TouchKind),
         governed: &mut GovernedMapping,
         area: &mut MappedArea,
         open: &mut OpenFile,
         task: &mut Task<'_, '_, C, L>,
     ) {
         let (first, end) = area.mapping.mapped_part(index);
-        let mapping =
-            Pages { first: governed.pages.first.max(first.0), end: governed.pages.end.min(end.0) };
+        let mapping = PageRange {
+            first: governed.pages.first.max(first.0),
+            end: governed.pages.end.min(end.0),
+        };
         let bounds = Bounds { mapping, file_pages: open.limits.file_pages.0 };
         let is_short = self.limit.is_some_and(|limit| limit < open.limits.file_pages);
         self.state.set_memory_short(is_short);
         self.state.set_thread(task.world.task as u64);
         // Until its advice is restored, the kernel reads single pages in the mapping.
         let may_be_left = governed.is_left_to_kernel || !self.state.is_left_to_kernel();
-        let window = Window { pages: open.device_ra_pages.0, page_ns: self.page_ns };
-        self.state.set_window(if may_be_left { window } else { Window::NONE });
-        let reads = self.state.fault(index.0, touch, bounds);
+        let window = KernelWindow { pages: open.device_ra_pages.0, page_ns: self.page_ns };
+        self.state.set_window(if may_be_left { window } else { KernelWindow::NONE });
+        let reads = self.state.on_fault(index.0, touch, bounds);
         // The governor reads through its own open file, which the program's advice does not affect.
         let most = open.limits.io_pages.max(open.device_ra_pages);
         let call = PageCount(MAX_CALL_BYTES / open.limits.arch.page_size);
         for pages in reads.pieces(most.min(call).0) {
             task.read_ahead(PageIndex(pages.first), PageCount(pages.count()), open);
         }
-        if touch == Touch::Major && self.state.is_left_to_kernel() && !governed.is_left_to_kernel {
+        if touch == TouchKind::Major
+            && self.state.is_left_to_kernel()
+            && !governed.is_left_to_kernel
+        {
             let normal = Madvise::Flag(AdviceFlag::Read(ReadHint::Normal));
             task.madvise(area, normal, (PageCount(0), area.mapping.whole.pages), open);
             governed.is_left_to_kernel = true;

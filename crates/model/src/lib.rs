@@ -24,7 +24,7 @@ pub mod tlb;
 mod wait_queue;
 mod world;
 
-pub use engine::{Model, ReadyModel};
+pub use engine::{ModelEngine, ReadyModel};
 pub use error::Error;
 pub use log::Digest;
 pub use memory::Flushes;

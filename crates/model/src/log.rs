@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use filemap_core::decision::{Decision, Log, MissChange, Wait};
+use filemap_core::decision::{Decision, Log, MissChange, TaskWait};
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::open::OpenFile;
@@ -52,11 +52,11 @@ impl<L: Log> Log for RunLog<'_, L> {
         self.log.mmap_miss_changed(change);
     }
 
-    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
-        self.log.accessed(start, pages);
+    fn describe_access(&mut self, start: PageIndex, pages: PageCount) {
+        self.log.describe_access(start, pages);
     }
 
-    fn waited(&mut self, task: usize, wait: Wait, ns: u64) {
+    fn waited(&mut self, task: usize, wait: TaskWait, ns: u64) {
         self.log.waited(task, wait, ns);
     }
 

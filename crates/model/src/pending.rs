@@ -4,7 +4,7 @@ use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::{Lock, Log};
 use filemap_core::fault::read::{ReadCall, ReadView};
 use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View, lock};
-use filemap_core::governor::Touch;
+use filemap_core::governor::TouchKind;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::rules::VmaLock;
@@ -101,8 +101,8 @@ impl PendingFault {
     }
 
     /// The fault as an observer outside the process sees it, once served.
-    pub fn observed_touch(&self) -> Option<(PageIndex, Touch)> {
-        let touch = if self.is_major { Touch::Major } else { Touch::Minor };
+    pub fn observed_touch(&self) -> Option<(PageIndex, TouchKind)> {
+        let touch = if self.is_major { TouchKind::Major } else { TouchKind::Minor };
         self.was_missing.then_some((self.at.index, touch))
     }
 

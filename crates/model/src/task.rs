@@ -89,7 +89,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let is_mapped = file.touch(at.index);
         let is_copied = || file.entry(at.index).1;
         if L::IS_KEPT && !(is_mapped && is_copied()) {
-            world.log.accessed(at.index, PageCount(1));
+            world.log.describe_access(at.index, PageCount(1));
         }
         if is_mapped {
             if access == AccessKind::Read || is_copied() {
@@ -138,7 +138,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let (size, end) = (open.limits.arch.page_size, offset.saturating_add(bytes));
         let (first, end) = (offset / size, end.min(open.size_bytes).div_ceil(size));
         let pages = PageCount(end.saturating_sub(first));
-        self.world.log.accessed(PageIndex(first), pages);
+        self.world.log.describe_access(PageIndex(first), pages);
         PendingRead::new(number, offset, bytes, open)
     }
 }

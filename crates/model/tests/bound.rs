@@ -6,7 +6,7 @@ use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_model::{Profile, mappings, trace};
 
 const JOBS: u64 = 20_000;
@@ -47,7 +47,7 @@ fn without_the_bound_such_jobs_are_found_at_once() {
     assert!(beyond * 3 > all, "{beyond} of {all}");
 }
 
-fn with_bound(mut spec: JobSpec, bound: bool) -> JobSpec {
+fn with_bound(mut spec: JobFlags, bound: bool) -> JobFlags {
     let names = spec.with.as_deref().unwrap_or("baseline").split('+');
     let mut names: Vec<_> = names.filter(|&name| name != Switch::VmaBound.name()).collect();
     names.extend(bound.then(|| Switch::VmaBound.name()));
@@ -55,7 +55,7 @@ fn with_bound(mut spec: JobSpec, bound: bool) -> JobSpec {
     spec
 }
 
-fn valid(spec: JobSpec) -> Option<Job> {
+fn valid(spec: JobFlags) -> Option<Job> {
     spec.validate(None).ok()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Accesses, described, random_spec};
 use filemap_core::plain::PlainCache;
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 
@@ -31,7 +31,7 @@ fn check(first_seed: u64, jobs: u64) {
 
 /// What the caches disagree in, on the usual machine or on one so slow that list statistics
 /// are flushed every few misses; `None` where they agree or the job is not valid.
-fn difference(spec: &JobSpec) -> Option<String> {
+fn difference(spec: &JobFlags) -> Option<String> {
     let job = spec.clone().validate(None).ok()?;
     let usual = Profile::DEFAULT;
     let mut slow = usual;
@@ -58,7 +58,7 @@ fn run(job: &Job, profile: &Profile, cache: impl filemap_core::page_cache::PageC
 }
 
 /// Drops phases and accesses as long as the difference stays.
-fn shrink(mut spec: JobSpec, mut found: String) -> (JobSpec, String) {
+fn shrink(mut spec: JobFlags, mut found: String) -> (JobFlags, String) {
     loop {
         let without = (0..spec.phase.len()).filter(|_| spec.phase.len() > 1).map(|phase| {
             let mut smaller = spec.clone();

@@ -1,6 +1,6 @@
 //! A file larger than the memory of its cgroup, beside counters of a 6.12 with two classic lists.
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_model::{Profile, trace};
 
 /// Pages read, major faults and cached pages, of a 4 GiB file with 8192 KiB readahead.
@@ -8,7 +8,7 @@ fn counted(workload: &str, limit: &str) -> [u64; 3] {
     let text = format!(
         "{workload}\n{limit}\nkernel = '6.12'\nfile_size = '4g'\nread_ahead_kb = 8192\nfs = 'ext4'\n"
     );
-    let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(&text).unwrap().validate(None).unwrap();
     let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
     let counters = run.counters;
     [counters.data_pages_read.unwrap(), counters.major_faults.unwrap(), run.cached.inside.unwrap()]

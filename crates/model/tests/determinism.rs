@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_model::{Digest, Profile, trace};
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ fn cases() -> Vec<Case> {
 
 /// Number and digest of the decisions of a job file.
 fn run(job: &str) -> (u64, String) {
-    let job = JobSpec::from_toml(job).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(job).unwrap().validate(None).unwrap();
     let mut digest = Digest::default();
     trace(&job, &Profile::DEFAULT, &mut digest).unwrap();
     (digest.decisions(), format!("{:016x}", digest.value()))

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
 use filemap_job::elf::Load;
-use filemap_job::{Elf, JobSpec};
+use filemap_job::{Elf, JobFlags};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 use serde_json::{Map, Value, json};
@@ -121,8 +121,8 @@ fn outcome<C: PageCache>(line: &Value, cache: fn(Option<PageCount>) -> C) -> Val
     Value::Object(found)
 }
 
-fn spec(line: &Value) -> JobSpec {
-    let mut spec: JobSpec = serde_json::from_value(line["job"].clone()).unwrap();
+fn spec(line: &Value) -> JobFlags {
+    let mut spec: JobFlags = serde_json::from_value(line["job"].clone()).unwrap();
     spec.elf = line.get("elf").map(elf);
     for (_, text) in spec.accesses_files() {
         let list = line["list"].as_array().expect("a list").iter();

@@ -4,7 +4,7 @@
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
-use filemap_job::{Job, JobSpec, SizeText};
+use filemap_job::{Job, JobFlags, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::folio_orders;
 use filemap_model::{Profile, Timing, trace, trace_on};
@@ -12,7 +12,7 @@ use filemap_model::{Profile, Timing, trace, trace_on};
 /// 512 MiB of stubs on arm64 with ext4, 128 KiB of readahead, rules of the series' base.
 fn job(page_size: &str, advice: &str, with: &str, workload: &str, accesses: u64) -> Job {
     let text = |text: &str| Some(text.to_string());
-    let spec = JobSpec {
+    let spec = JobFlags {
         kernel: text("mm-2026-05"),
         with: text(with),
         arch: text("arm64"),
@@ -22,7 +22,7 @@ fn job(page_size: &str, advice: &str, with: &str, workload: &str, accesses: u64)
         exec: Some(true),
         workload: text(workload),
         accesses: Some(accesses),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     spec.validate(None).unwrap()
 }

@@ -1,7 +1,7 @@
 //! What a fault costs, beside a real processor: `data/measured-6.18-faults.json`.
 
 use crate::support::measurements::measurements;
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ fn predicted(touches: u64) -> (u64, u64) {
     if touches > 0 {
         text += &format!("[[phase]]\nworkload = 'stride:16'\naccesses = {touches}\n");
     }
-    let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(&text).unwrap().validate(None).unwrap();
     let run = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
     (run.elapsed_ns.unwrap(), run.counters.minor_faults.unwrap())
 }

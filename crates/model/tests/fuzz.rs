@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_model::{Profile, trace};
 
 /// What a run may hold besides what its accesses bring in.
@@ -85,7 +85,7 @@ fn random_job_files_do_no_harm() {
 /// Runs the job that `seed` means, if it is a small valid one. Returns how long that took.
 fn run(seed: u64) -> Option<Duration> {
     let text = job_file(&mut Rng(seed));
-    let job = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None)).ok()?;
+    let job = JobFlags::from_toml(&text).and_then(|spec| spec.validate(None)).ok()?;
     let small = job.accesses().map(|phase| phase.accesses).sum::<u64>() <= SMALL_ACCESSES;
     small.then(|| check(&job, seed, &text))
 }

@@ -4,13 +4,13 @@ use crate::support::{Accesses, described, random_spec};
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
-use filemap_job::program::ProgramSpec;
-use filemap_job::{Counters, JobSpec, Run, SizeText};
+use filemap_job::program::JobSpec;
+use filemap_job::{Counters, JobFlags, Run, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace, trace_on};
 
-fn spec(text: &str) -> JobSpec {
-    JobSpec::from_toml(text).unwrap()
+fn spec(text: &str) -> JobFlags {
+    JobFlags::from_toml(text).unwrap()
 }
 
 fn counted(text: &str) -> Counters {
@@ -19,9 +19,9 @@ fn counted(text: &str) -> Counters {
 }
 
 /// A random job of a mapping that is governed; the sizes are in pages of its own.
-fn random_governed(seed: u64) -> JobSpec {
+fn random_governed(seed: u64) -> JobFlags {
     let random = random_spec(seed, Accesses::Any);
-    let mut random = JobSpec { elf: None, file: None, ..random };
+    let mut random = JobFlags { elf: None, file: None, ..random };
     for phase in &mut random.phase {
         if phase.workload.as_deref() == Some("elf") {
             phase.workload = Some("sequential".to_string());
@@ -34,7 +34,7 @@ fn random_governed(seed: u64) -> JobSpec {
     }
     let mib = 16 + seed % 3 * 24;
     let limit = SizeText(format!("{}m", 2 + seed % 20));
-    JobSpec {
+    JobFlags {
         governor: Some(true),
         file_size: Some(SizeText(format!("{mib}m"))),
         map_offset: None,
@@ -166,7 +166,7 @@ fn other_mappings_are_left_alone() {
         let digest = |text: &str| {
             let (mut log, job) = (Digest::default(), spec(text).validate(None).unwrap());
             let run = trace(&job, &Profile::DEFAULT, &mut log).unwrap();
-            (log, run.counters, job.without_effect())
+            (log, run.counters, job.idle_settings())
         };
         let (plain, counters, told) = digest(&job);
         let (governed, same, why) = digest(&format!("{job}\ngovernor = true"));
@@ -195,7 +195,7 @@ fn runs_cost_what_the_documentation_says() {
     for (count, pages, file_mib, expected) in
         [(655, 16, 4096, (11_435, 916)), (100, 200, 1536, (20_894, 104))]
     {
-        let of_list = JobSpec {
+        let of_list = JobFlags {
             accesses_file: Some("list".to_string()),
             accesses_text: Some(runs(count, pages, file_mib * 256)),
             ..spec(&format!("file_size = '{file_mib}m'\ngovernor = true"))
@@ -230,7 +230,7 @@ fn patterns_cost_what_the_documentation_says() {
 }
 
 fn program(text: &str) -> Run {
-    let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     trace(&program, &Profile::DEFAULT, &mut ()).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! The model against counters of a real kernel: `data/measured-6.12.json`.
 
-use filemap_job::{Job, JobSpec, Run, SizeText};
+use filemap_job::{Job, JobFlags, Run, SizeText};
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
@@ -49,7 +49,7 @@ impl Measured {
     /// The job that was run.
     fn job(&self) -> Job {
         let size = |bytes: u64| Some(SizeText::of(bytes));
-        let spec = JobSpec {
+        let spec = JobFlags {
             kernel: Some(self.kernel.clone()),
             with: (!self.series.is_empty()).then(|| self.series.join("+")),
             workload: Some(self.workload.clone()),
@@ -61,7 +61,7 @@ impl Measured {
             read_ahead_kb: Some(self.read_ahead_kb),
             split: self.split,
             split_prot: self.split_prot.clone(),
-            ..JobSpec::default()
+            ..JobFlags::default()
         };
         spec.validate(None).unwrap()
     }

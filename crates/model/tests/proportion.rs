@@ -19,7 +19,7 @@ use std::fs;
 use std::time::Duration;
 
 use filemap_core::decision::Log;
-use filemap_job::{Job, JobSpec, ProgramSpec};
+use filemap_job::{Job, JobFlags, JobSpec};
 use filemap_model::{Profile, trace};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
@@ -69,7 +69,7 @@ struct Measured {
 /// The job of `spec`.
 fn valid(spec: &Wide) -> Result<Job, String> {
     let valid = match spec {
-        Wide::OneFile(spec) => JobSpec::clone(spec).validate(None),
+        Wide::OneFile(spec) => JobFlags::clone(spec).validate(None),
         Wide::Tables(spec) => spec.validate(None),
     };
     valid.map_err(|error| error.to_string())
@@ -147,11 +147,11 @@ fn as_text(spec: &Wide) -> String {
 
 /// The job of a job file.
 fn job_of(text: &str) -> Result<Wide, String> {
-    let of_one_file = match JobSpec::from_toml(text) {
+    let of_one_file = match JobFlags::from_toml(text) {
         Ok(spec) => return Ok(Wide::OneFile(Box::new(spec))),
         Err(error) => error,
     };
-    match ProgramSpec::from_toml(text) {
+    match JobSpec::from_toml(text) {
         Ok(spec) => Ok(Wide::Tables(Box::new(spec))),
         Err(error) => Err(format!("no job of one file: {of_one_file}; no program: {error}")),
     }

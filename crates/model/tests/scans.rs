@@ -1,7 +1,7 @@
 //! Scans of files larger than their memory, with and without think time, as a Linux 6.18 made
 //! them: `data/measured-6.18-scans.json`. The kernel's own runs differ; the model's is one of them.
 
-use filemap_job::program::ProgramSpec;
+use filemap_job::program::JobSpec;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ struct Recorded {
 
 #[derive(Deserialize)]
 struct Scan {
-    program: ProgramSpec,
+    program: JobSpec,
     /// Pages read and major faults of each run.
     runs: Vec<(u64, u64)>,
     /// What the model gives where it is known to differ, and why.

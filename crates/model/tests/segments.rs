@@ -2,7 +2,7 @@
 
 use filemap_job::Run;
 use filemap_job::elf::{Elf, Load};
-use filemap_job::program::{FoundFile, ProgramSpec};
+use filemap_job::program::{FoundFile, JobSpec};
 use filemap_model::{Profile, trace};
 
 /// The run of the program of `tables`. The file at `/x/p` has two segments of a page, with 4 MiB
@@ -23,7 +23,7 @@ fn run(tables: &str) -> Run {
          size = '16m'\n[[open]]\nname = 'p'\nfile = 'p'\n[[open]]\nname = 'code'\nfile = 'code'\n\
          {tables}"
     );
-    let mut spec = ProgramSpec::from_toml(&text).unwrap();
+    let mut spec = JobSpec::from_toml(&text).unwrap();
     for file in spec.existing_files() {
         let elf = Some(elf.clone());
         *file.found = Some(FoundFile { size_bytes: elf_bytes(&elf), sparse: false, elf });
@@ -73,7 +73,7 @@ fn a_copy_that_is_kept_is_a_decision() {
                 name = 'm'\nopen = 'o'\nprivate = true\n[[thread]]\n[[thread.phase]]\n\
                 mapping = 'm'\npages = [3]\nwrite = true\n[[thread.phase]]\nfork = true\n\
                 [[thread.phase]]\nmapping = 'm'\npages = [3, 3]\nwrite = true\n";
-    let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     let mut log: Vec<Decision> = Vec::new();
     trace(&program, &Profile::DEFAULT, &mut log).unwrap();
     let served = log.iter().filter(|decision| matches!(decision, Decision::Served { .. }));

@@ -6,7 +6,7 @@ use crate::support::program::{
 };
 use crate::support::{Accesses, described, random_spec};
 use filemap_job::Run;
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_model::{Digest, Error, Profile, trace};
 
 const JOBS: u64 = 1_000;
@@ -121,7 +121,7 @@ fn parts_add_up() {
     }
 }
 
-fn valid(spec: &ProgramSpec, seed: u64) -> Job {
+fn valid(spec: &JobSpec, seed: u64) -> Job {
     let valid = spec.validate(None);
     valid.unwrap_or_else(|error| panic!("{seed}: {error}\n{}", toml::to_string(spec).unwrap()))
 }
@@ -134,7 +134,7 @@ fn run_of(tables: &str) -> Result<Run, String> {
          [[open]]\nname = 'a'\nfile = 'a'\n[[open]]\nname = 'again'\nfile = 'a'\n\
          [[open]]\nname = 'b'\nfile = 'b'\n"
     );
-    let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    let program = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     let program = program.map_err(|error| error.to_string())?;
     trace(&program, &Profile::DEFAULT, &mut ()).map_err(|error| error.to_string())
 }
@@ -232,7 +232,7 @@ fn ten_thousand_files() {
             phases += &format!("[[thread.phase]]\nmapping = '{file}'\npages = [1]\n");
         }
     }
-    let program = ProgramSpec::from_toml(&(text + &phases)).unwrap().validate(None).unwrap();
+    let program = JobSpec::from_toml(&(text + &phases)).unwrap().validate(None).unwrap();
     let run = trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
     assert_eq!(run.counters.major_faults, Some(1_000));
     assert_eq!(run.files.len(), 10_000);
@@ -247,7 +247,7 @@ fn copies(accesses: u64) -> Result<Run, Error> {
          [[thread]]\n[[thread.phase]]\nmapping = 'm'\nworkload = 'sequential'\nwrite = true\n\
          accesses = {accesses}\n"
     );
-    let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    let program = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
     trace(&program, &Profile::DEFAULT, &mut ())
 }
 

@@ -6,7 +6,7 @@ use crate::support::recorded::Recorded;
 use crate::support::recorded_programs::{Counts, Recording};
 use filemap_job::Engine;
 use filemap_job::program::Job;
-use filemap_model::Model;
+use filemap_model::ModelEngine;
 
 const TEXT: &str = include_str!("../../../data/measured-6.12-programs.json");
 
@@ -21,7 +21,7 @@ const FILE_ERROR: f64 = 0.03;
 
 /// What the model counts on a machine that takes as long for the program as the kernel's did.
 fn modelled(program: &Job, elapsed_ns: u64) -> Counts {
-    let run = |profile| Counts::of(&Model { profile }.run(program).unwrap().runs[0]);
+    let run = |profile| Counts::of(&ModelEngine { profile }.run(program).unwrap().runs[0]);
     in_time(elapsed_ns, run, |counts| counts.elapsed_ns)
 }
 

@@ -1,12 +1,12 @@
 //! A scan of 4096 pages through VMAs of some pages each: what the bound of each VMA costs.
 
-use filemap_job::{JobSpec, SizeText};
+use filemap_job::{JobFlags, SizeText};
 use filemap_model::{Profile, trace};
 
 /// Major faults, and pages read.
 fn scan(kernel: &str, with: &str, kb: u64, pages: u64, prot: &str) -> (u64, u64) {
     let text = |text: &str| Some(text.to_string());
-    let spec = JobSpec {
+    let spec = JobFlags {
         kernel: text(kernel),
         with: text(with),
         workload: text("sequential"),
@@ -15,7 +15,7 @@ fn scan(kernel: &str, with: &str, kb: u64, pages: u64, prot: &str) -> (u64, u64)
         read_ahead_kb: Some(kb),
         split: Some(pages),
         split_prot: text(prot),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     let counters = trace(&job, &Profile::DEFAULT, &mut ()).unwrap().counters;

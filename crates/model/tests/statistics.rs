@@ -4,7 +4,7 @@ use filemap_core::lru::lists::LruLists;
 use filemap_core::lru::statistics::ListSizes;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::PageCount;
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_model::{Profile, Timing, trace_on};
 
 /// What the statistics know after so many misses, at no more than `touches` a second.
@@ -13,7 +13,7 @@ fn known_after(misses: u64, touches: u64) -> ListSizes {
         "workload = 'sequential'\nfile_size = '4m'\nread_ahead_kb = 0\n\
          cache_limit = '1m'\naccesses = {misses}\n"
     );
-    let job = JobSpec::from_toml(&spec).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(&spec).unwrap().validate(None).unwrap();
     let mut profile = Profile::DEFAULT;
     profile.cost.touch_ns = 1_000_000_000 / touches;
     let cache = PlainCache::new(job.machine.cache_limit);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use filemap_job::Counters;
-use filemap_job::program::ProgramSpec;
+use filemap_job::program::JobSpec;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
@@ -103,7 +103,7 @@ impl Row {
 
     fn run(&self) -> Counters {
         let text = self.program();
-        let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+        let program = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
         let program = program.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let profile = include_str!("../../../data/machines/emulated.toml");
         let mut profile = Profile::parse(profile).expect("a profile");

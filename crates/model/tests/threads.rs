@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Decision;
 use filemap_job::Run;
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Error, Profile, Timing, trace, trace_on};
 
@@ -13,7 +13,7 @@ fn program(tables: &str) -> Job {
          [[open]]\nname = 'again'\nfile = 'f'\n[[mapping]]\nname = 'a'\nopen = 'a'\n\
          [[mapping]]\nname = 'again'\nopen = 'again'\n"
     );
-    ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap()
+    JobSpec::from_toml(&text).unwrap().validate(None).unwrap()
 }
 
 fn run(tables: &str) -> Run {

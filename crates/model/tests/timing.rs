@@ -1,7 +1,7 @@
 //! Timings: what decisions depend on.
 
 use filemap_core::decision::{Cause, Decision};
-use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
+use filemap_job::{Job, JobFlags, PhaseSpec, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace, trace_on, trace_settled};
 
@@ -11,7 +11,7 @@ fn job(advice: &str, private: bool) -> Job {
         accesses: Some(accesses),
         ..PhaseSpec::default()
     };
-    let spec = JobSpec {
+    let spec = JobFlags {
         file_size: Some(SizeText("16m".to_string())),
         advice: Some(advice.to_string()),
         private: Some(private),
@@ -21,7 +21,7 @@ fn job(advice: &str, private: bool) -> Job {
             phase("random", 300),
             phase("sequential", 4000),
         ],
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     spec.validate(None).unwrap()
 }
@@ -49,16 +49,16 @@ fn a_settled_run_depends_on_no_device() {
 
 #[test]
 fn holes_are_read_from_no_device() {
-    let spec = JobSpec {
+    let spec = JobFlags {
         file_size: Some(SizeText("16m".to_string())),
         sparse: Some(true),
         workload: Some("sequential".to_string()),
         accesses: Some(4096),
         read_ahead_kb: Some(1024),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let elapsed_ns = |sparse: bool, profile: &Profile| {
-        let spec = JobSpec { sparse: Some(sparse), ..spec.clone() };
+        let spec = JobFlags { sparse: Some(sparse), ..spec.clone() };
         trace(&spec.validate(None).unwrap(), profile, &mut ()).unwrap().elapsed_ns
     };
     let mut slow = profile(1_000_000);
@@ -70,12 +70,12 @@ fn holes_are_read_from_no_device() {
 #[test]
 fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
     // A stride whose windows meet what is cached: each is read in several requests.
-    let spec = JobSpec {
+    let spec = JobFlags {
         file_size: Some(SizeText("4004k".to_string())),
         read_ahead_kb: Some(60),
         workload: Some("stride:19".to_string()),
         accesses: Some(1001),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     let faults = |timing| {
@@ -94,13 +94,13 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
         ..PhaseSpec::default()
     };
     let reads = PhaseSpec { bs: Some(SizeText("64k".to_string())), ..phase("read-sequential", 90) };
-    let spec = JobSpec {
+    let spec = JobFlags {
         file_size: Some(SizeText("48m".to_string())),
         kernel: Some("6.12".to_string()),
         with: Some("rent-or-buy".to_string()),
         read_ahead_kb: Some(2048),
         phase: vec![reads, phase("stride:113", 800), phase("stride:5", 2000)],
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     // Each miss that is decided upon, and whether it reads a window.
@@ -127,13 +127,13 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from
 /// requests of 256 folios, which a device brings that is slower than the processor.
 fn waited(kernel: &str) -> Vec<u64> {
-    let spec = JobSpec {
+    let spec = JobFlags {
         file_size: Some(SizeText("16m".to_string())),
         workload: Some("sequential".to_string()),
         accesses: Some(4096),
         kernel: Some(kernel.to_string()),
         read_ahead_kb: Some(8192),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     let mut profile = profile(1_000_000);

@@ -1,7 +1,7 @@
 //! The instruction TLB: what its levels hold, and which page-table entries join.
 
 use filemap_core::units::{Order, Vpn};
-use filemap_job::{JobSpec, SizeText};
+use filemap_job::{JobFlags, SizeText};
 use filemap_model::extents::ExtentCache;
 use filemap_model::profile::{InstructionTlb, TlbLevel};
 use filemap_model::tlb::{Tlb, TlbCounts, Translation};
@@ -42,7 +42,7 @@ fn one_entry_holds_a_run_up_to_what_the_level_can() {
 /// The random phase of a 64 MiB file of stubs.
 fn random(keys: &[(&str, &str)]) -> StepStats {
     let text = |key| keys.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string());
-    let spec = JobSpec {
+    let spec = JobFlags {
         arch: text("arch").or(Some("arm64".into())),
         page_size: text("page_size").map(SizeText),
         map_shift: text("map_shift").map(|shift| shift.parse().unwrap()),
@@ -50,7 +50,7 @@ fn random(keys: &[(&str, &str)]) -> StepStats {
         file_size: Some(SizeText("64m".into())),
         workload: Some("exec".into()),
         accesses: Some(20_000),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     let cache = ExtentCache::new(job.machine.cache_limit);

@@ -11,27 +11,27 @@ pub struct Costs {
 
 /// The window the kernel reads around a missing page if nothing is advised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct KernelWindow {
     /// Pages. 0 if unknown, or if the kernel reads single pages in any case.
     pub pages: u64,
     /// Nanoseconds per page in addition to the fault.
     pub page_ns: u64,
 }
 
-impl Window {
+impl KernelWindow {
     /// Unknown window.
-    pub const NONE: Window = Window { pages: 0, page_ns: 0 };
+    pub const NONE: KernelWindow = KernelWindow { pages: 0, page_ns: 0 };
 }
 
 /// How an access to a page was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub enum TouchKind {
     /// A major fault: the page was missing and was read or waited for.
     Major,
     /// A minor fault: the page was cached but not mapped.
     Minor,
     /// The page is mapped by now, possibly by fault-around.
-    Seen,
+    Mapped,
 }
 
 /// Minimum loss, in faults, before a file is left to the kernel.

@@ -1,6 +1,6 @@
 //! The governor's policy.
 //!
-//! [`State`] is the policy for one file, across all of its mappings. It takes faults and returns
+//! [`FilePolicy`] is the policy for one file, across all of its mappings. It takes faults and returns
 //! ranges of pages to read. It has no clock and does no I/O, so the same faults always give the
 //! same answers. Read costs are an input.
 //!
@@ -25,6 +25,6 @@ mod state;
 mod stream;
 mod stride;
 
-pub use costs::{Costs, Touch, Window};
-pub use reads::{Bounds, Pages, Reads};
-pub use state::State;
+pub use costs::{Costs, KernelWindow, TouchKind};
+pub use reads::{Bounds, PageRange, ReadPlan};
+pub use state::FilePolicy;

@@ -2,7 +2,7 @@
 
 /// Pages to read, in the order in which the program is likely to access them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct ReadPlan {
     parts: Vec<ReadPart>,
     /// Contains whole regions, read for later accesses.
     pub is_for_later: bool,
@@ -11,17 +11,17 @@ pub struct Reads {
 /// A range of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadPart {
-    pages: Pages,
+    pages: PageRange,
     /// The program accesses the last page first.
     is_back: bool,
 }
 
-impl Reads {
+impl ReadPlan {
     /// Nothing to read.
-    pub const NONE: Reads = Reads { parts: Vec::new(), is_for_later: false };
+    pub const NONE: ReadPlan = ReadPlan { parts: Vec::new(), is_for_later: false };
 
     /// Appends `pages`; with `is_back` the program accesses the last one first.
-    pub(crate) fn add(&mut self, pages: Pages, is_back: bool) {
+    pub(crate) fn add(&mut self, pages: PageRange, is_back: bool) {
         if pages.count() > 0 {
             self.parts.push(ReadPart { pages, is_back });
         }
@@ -34,12 +34,12 @@ impl Reads {
     }
 
     /// The pages as ranges.
-    pub fn ranges(&self) -> impl Iterator<Item = Pages> + '_ {
+    pub fn ranges(&self) -> impl Iterator<Item = PageRange> + '_ {
         self.parts.iter().map(|part| part.pages)
     }
 
     /// The pages as ranges of at most `most` pages (at least 1), the limit of one call.
-    pub fn pieces(&self, most: u64) -> impl Iterator<Item = Pages> + '_ {
+    pub fn pieces(&self, most: u64) -> impl Iterator<Item = PageRange> + '_ {
         let most = most.max(1);
         self.parts.iter().flat_map(move |&ReadPart { pages, is_back }| {
             (0..pages.count().div_ceil(most)).map(move |number| {
@@ -51,7 +51,7 @@ impl Reads {
                     let first = pages.first + skipped;
                     (first, first.saturating_add(most).min(pages.end))
                 };
-                Pages { first, end }
+                PageRange { first, end }
             })
         })
     }
@@ -59,14 +59,14 @@ impl Reads {
 
 /// A range of file pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
+pub struct PageRange {
     /// First page.
     pub first: u64,
     /// The page after the last. The range is empty unless this is above `first`.
     pub end: u64,
 }
 
-impl Pages {
+impl PageRange {
     /// Number of pages.
     #[must_use]
     pub const fn count(self) -> u64 {
@@ -84,7 +84,7 @@ impl Pages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The mapped pages of the file.
-    pub mapping: Pages,
+    pub mapping: PageRange,
     /// Current size of the file in pages.
     pub file_pages: u64,
 }
@@ -92,7 +92,7 @@ pub struct Bounds {
 impl Bounds {
     /// The mapped pages inside the file.
     #[must_use]
-    pub fn inside(self) -> Pages {
-        Pages { end: self.mapping.end.min(self.file_pages), ..self.mapping }
+    pub fn readable(self) -> PageRange {
+        PageRange { end: self.mapping.end.min(self.file_pages), ..self.mapping }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use crate::reads::Pages;
+use crate::reads::PageRange;
 
 /// Pages of a region: 2 MiB of 4 KiB pages.
 pub const REGION_PAGES: u64 = 512;
@@ -38,9 +38,9 @@ impl BuySize {
     }
 
     /// The unit that contains `page`.
-    pub const fn around(self, page: u64) -> Pages {
+    pub const fn around(self, page: u64) -> PageRange {
         let first = page / self.pages() * self.pages();
-        Pages { first, end: first.saturating_add(self.pages()) }
+        PageRange { first, end: first.saturating_add(self.pages()) }
     }
 }
 
@@ -105,12 +105,12 @@ impl Region {
     }
 
     /// Marks these pages of the region as in memory or requested.
-    pub fn add(&mut self, pages: Pages) {
+    pub fn add(&mut self, pages: PageRange) {
         words(pages).for_each(|(word, mask)| self.known[word] |= mask);
     }
 
     /// Number of these pages of the region that are not known.
-    pub fn unknown(&self, pages: Pages) -> u64 {
+    pub fn unknown(&self, pages: PageRange) -> u64 {
         words(pages).map(|(word, mask)| u64::from((!self.known[word] & mask).count_ones())).sum()
     }
 
@@ -121,7 +121,7 @@ impl Region {
 
     /// Marks these pages of the region as read by the kernel's window. Returns how many of them are
     /// new.
-    pub fn add_around(&mut self, pages: Pages, number: u32) -> u64 {
+    pub fn add_around(&mut self, pages: PageRange, number: u32) -> u64 {
         if self.compared != number {
             (self.around, self.compared) = (Region::NEW.around, number);
         }
@@ -188,7 +188,7 @@ fn has(words: &[u64; (REGION_PAGES / 64) as usize], page: u64) -> bool {
 }
 
 /// Index and mask of each bitmap word with bits of `pages`, which lie in one region.
-fn words(pages: Pages) -> impl Iterator<Item = (usize, u64)> {
+fn words(pages: PageRange) -> impl Iterator<Item = (usize, u64)> {
     let mut first = pages.first;
     std::iter::from_fn(move || {
         let at = first % REGION_PAGES;
@@ -238,11 +238,11 @@ impl Regions {
     }
 
     /// Marks these pages as in memory or requested.
-    pub fn add(&mut self, pages: Pages) {
+    pub fn add(&mut self, pages: PageRange) {
         let mut first = pages.first;
         while first < pages.end {
             let end = (first / REGION_PAGES + 1).saturating_mul(REGION_PAGES).min(pages.end);
-            self.update(first, |region| region.add(Pages { first, end }));
+            self.update(first, |region| region.add(PageRange { first, end }));
             first = end;
         }
     }

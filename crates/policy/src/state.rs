@@ -1,12 +1,12 @@
 //! The readahead policy for a file.
 
 use crate::account::ReadBudget;
-use crate::costs::{Costs, Touch, Window};
+use crate::costs::{Costs, KernelWindow, TouchKind};
 use crate::costs::{WindowComparison, WindowCost};
 use crate::lengths::Overread;
 use crate::lengths::RunLengths;
-use crate::reads::Reads;
-use crate::reads::{Bounds, Pages};
+use crate::reads::ReadPlan;
+use crate::reads::{Bounds, PageRange};
 use crate::region::Regions;
 use crate::region::{BuySize, Region};
 use crate::stream::StreamTable;
@@ -22,11 +22,11 @@ const MAX_AHEAD_REGIONS: u64 = 8;
 
 /// The policy's state for one file, across all of its mappings.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct FilePolicy {
     largest_window: u64,
     thread: u64,
     is_memory_short: bool,
-    window: Window,
+    window: KernelWindow,
     comparison: WindowComparison,
     /// Number of faults that read a page that was not requested.
     faults: u64,
@@ -40,16 +40,16 @@ pub struct State {
     budget: ReadBudget,
 }
 
-impl State {
+impl FilePolicy {
     /// A new file. Streams and regions read at most `largest_window_pages` at a time; 0 disables
     /// the policy.
     #[must_use]
-    pub fn new(largest_window_pages: u64, costs: Costs) -> State {
-        State {
+    pub fn new(largest_window_pages: u64, costs: Costs) -> FilePolicy {
+        FilePolicy {
             largest_window: largest_window_pages,
             thread: 0,
             is_memory_short: false,
-            window: Window::NONE,
+            window: KernelWindow::NONE,
             comparison: WindowComparison::default(),
             faults: 0,
             streams_begun: 0,
@@ -64,7 +64,7 @@ impl State {
 
     /// Number of streams begun, including single faults.
     #[must_use]
-    pub const fn begun(&self) -> u64 {
+    pub const fn streams_begun(&self) -> u64 {
         self.streams_begun
     }
 
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// Sets the kernel's own window in the mapping of the following faults.
-    pub const fn set_window(&mut self, window: Window) {
+    pub const fn set_window(&mut self, window: KernelWindow) {
         self.window = window;
     }
 
@@ -98,32 +98,32 @@ impl State {
 
     /// Handles an access to `page` of the file. Returns the pages worth reading now, within
     /// `bounds`. Pages outside of the bounds are ignored.
-    pub fn fault(&mut self, page: u64, touch: Touch, bounds: Bounds) -> Reads {
-        let inside = bounds.inside();
+    pub fn on_fault(&mut self, page: u64, touch: TouchKind, bounds: Bounds) -> ReadPlan {
+        let inside = bounds.readable();
         let is_left = self.has_short_window() && self.comparison.is_lost();
         if !inside.contains(page) || self.largest_window == 0 || is_left {
-            return Reads::NONE;
+            return ReadPlan::NONE;
         }
         let is_known = self.regions.update(page, |region| region.knows(page));
         // The kernel's window would have included a page that a stream requested too late.
-        let is_late = |state: &mut State| is_known && state.table.find_asking(page).is_some();
-        if self.has_short_window() && touch == Touch::Major && (!is_known || is_late(self)) {
+        let is_late = |state: &mut FilePolicy| is_known && state.table.find_asking(page).is_some();
+        if self.has_short_window() && touch == TouchKind::Major && (!is_known || is_late(self)) {
             let cost = self.kernel_window_cost(page, inside);
             let all_ns = inside.count().saturating_mul(self.window.page_ns);
             self.comparison.record_fault(cost, self.budget.fault_ns(), inside.count(), all_ns);
         }
         match (is_known, touch) {
             (true, _) => self.on_known_page(page, touch, inside),
-            (false, Touch::Minor) => {
-                self.add(Pages { first: page, end: page + 1 });
-                Reads::NONE
+            (false, TouchKind::Minor) => {
+                self.add(PageRange { first: page, end: page + 1 });
+                ReadPlan::NONE
             }
-            (false, Touch::Major | Touch::Seen) => self.on_miss(page, inside),
+            (false, TouchKind::Major | TouchKind::Mapped) => self.on_miss(page, inside),
         }
     }
 
     /// Cost of an access to `page` with the kernel's own windows.
-    fn kernel_window_cost(&mut self, page: u64, inside: Pages) -> WindowCost {
+    fn kernel_window_cost(&mut self, page: u64, inside: PageRange) -> WindowCost {
         let number = self.comparison.number();
         let mut is_around =
             |page| self.regions.update(page, |region| region.is_around(page, number));
@@ -138,7 +138,7 @@ impl State {
             (page.saturating_sub(self.window.pages / 2), self.budget.fault_ns())
         };
         let end = first.saturating_add(self.window.pages).min(inside.end);
-        let fresh: u64 = by_region(Pages { first: first.max(inside.first), end })
+        let fresh: u64 = by_region(PageRange { first: first.max(inside.first), end })
             .map(|part| self.regions.update(part.first, |region| region.add_around(part, number)))
             .sum();
         let ns = fresh.saturating_mul(self.window.page_ns).saturating_add(fault_ns);
@@ -146,15 +146,15 @@ impl State {
     }
 
     /// Handles an access to a page that was requested or read before.
-    fn on_known_page(&mut self, page: u64, touch: Touch, inside: Pages) -> Reads {
-        let is_wait = touch == Touch::Major;
+    fn on_known_page(&mut self, page: u64, touch: TouchKind, inside: PageRange) -> ReadPlan {
+        let is_wait = touch == TouchKind::Major;
         if is_wait {
             self.on_wait(page);
         }
         if let Some(size) = self.regions.update(page, |region| region.use_bought(page)) {
             self.budget.count_use(size);
         }
-        let mut reads = Reads::NONE;
+        let mut reads = ReadPlan::NONE;
         let (table, mut around) = self.stream_context(inside, false);
         if let Some((stream, number)) = table.find_asking(page) {
             let elements = stream.on_known_element(number, is_wait, &mut around);
@@ -179,17 +179,17 @@ impl State {
             region.waits = region.waits.saturating_add(1);
             if u64::from(region.waits).saturating_mul(fault_ns) >= price {
                 *region = Region::NEW;
-                region.add(Pages { first: page, end: page + 1 });
+                region.add(PageRange { first: page, end: page + 1 });
             }
         });
     }
 
     /// Handles a fault that read a page that was not requested.
-    fn on_miss(&mut self, page: u64, inside: Pages) -> Reads {
+    fn on_miss(&mut self, page: u64, inside: PageRange) -> ReadPlan {
         self.faults = self.faults.saturating_add(1);
         self.budget.count_fault(self.thread);
         self.regions.update(page, |region| {
-            region.add(Pages { first: page, end: page + 1 });
+            region.add(PageRange { first: page, end: page + 1 });
             region.count_fault(page);
         });
         let mut reads = self.follow_stream(page, inside);
@@ -207,9 +207,9 @@ impl State {
     }
 
     /// Returns the request of the stream that `page` continues or starts.
-    fn follow_stream(&mut self, page: u64, inside: Pages) -> Reads {
+    fn follow_stream(&mut self, page: u64, inside: PageRange) -> ReadPlan {
         let is_direct = self.recent.thread(self.thread).record_fault(page);
-        let mut reads = Reads::NONE;
+        let mut reads = ReadPlan::NONE;
         let (table, mut around) = self.stream_context(inside, is_direct);
         if let Some((stream, meeting)) = table.match_fault(page) {
             let elements = stream.on_miss(meeting, &mut around);
@@ -234,7 +234,7 @@ impl State {
     /// The streams and the context in which they answer a fault.
     fn stream_context(
         &mut self,
-        inside: Pages,
+        inside: PageRange,
         is_direct: bool,
     ) -> (&mut StreamTable, StreamContext<'_>) {
         let around = StreamContext {
@@ -251,7 +251,7 @@ impl State {
     }
 
     /// Reads the unit around `page` if it is due.
-    fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
+    fn buy(&mut self, page: u64, inside: PageRange, reads: &mut ReadPlan) {
         let is_streaming = reads.pages() > 0;
         let largest = self.largest_window;
         for size in BuySize::ALL.into_iter().filter(|size| size.pages() <= largest) {
@@ -259,7 +259,8 @@ impl State {
                 continue;
             }
             let all = size.around(page);
-            let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
+            let pages =
+                PageRange { first: all.first.max(inside.first), end: all.end.min(inside.end) };
             let (faults, rest) = self
                 .regions
                 .update(page, |region| (region.faults(size, page), region.unknown(pages)));
@@ -281,7 +282,7 @@ impl State {
     }
 
     /// Whether an adjacent region was read.
-    fn is_beside_bought(&mut self, region: Pages) -> bool {
+    fn is_beside_bought(&mut self, region: PageRange) -> bool {
         let beside = [region.first.checked_sub(1), Some(region.end)];
         let mut pages = beside.into_iter().flatten();
         pages.any(|page| self.regions.update(page, |region| region.is_bought))
@@ -289,7 +290,7 @@ impl State {
 
     /// After a region was read, or one read ahead was used: if the previous region was read too,
     /// reads the next ones.
-    fn buy_behind(&mut self, region: Pages, inside: Pages, reads: &mut Reads) {
+    fn buy_behind(&mut self, region: PageRange, inside: PageRange, reads: &mut ReadPlan) {
         let Some(before) = region.first.checked_sub(1) else { return };
         let (was_bought, ahead) =
             self.regions.update(before, |before| (before.is_bought, before.ahead));
@@ -298,10 +299,10 @@ impl State {
         }
     }
 
-    fn buy_ahead(&mut self, from: u64, ahead: u64, inside: Pages, reads: &mut Reads) {
+    fn buy_ahead(&mut self, from: u64, ahead: u64, inside: PageRange, reads: &mut ReadPlan) {
         let ahead = ahead.min(self.largest_window / BuySize::Region.pages()).min(MAX_AHEAD_REGIONS);
         let end = from.saturating_add(ahead * BuySize::Region.pages()).min(inside.end);
-        let pages = Pages { first: from, end };
+        let pages = PageRange { first: from, end };
         let rest: u64 = by_region(pages)
             .map(|part| self.regions.update(part.first, |region| region.unknown(part)))
             .sum();
@@ -319,25 +320,25 @@ impl State {
         reads.is_for_later = true;
     }
 
-    fn record_reads(&mut self, reads: &Reads) {
+    fn record_reads(&mut self, reads: &ReadPlan) {
         reads.ranges().for_each(|pages| self.regions.add(pages));
     }
 
-    fn add(&mut self, pages: Pages) {
+    fn add(&mut self, pages: PageRange) {
         self.regions.add(pages);
     }
 }
 
-fn add(stream: &Stream, elements: Elements, reads: &mut Reads) {
+fn add(stream: &Stream, elements: Elements, reads: &mut ReadPlan) {
     stream.pages(elements).for_each(|pages| reads.add(pages, stream.is_back()));
 }
 
 /// Splits `pages` by region.
-fn by_region(pages: Pages) -> impl Iterator<Item = Pages> {
+fn by_region(pages: PageRange) -> impl Iterator<Item = PageRange> {
     let mut first = pages.first;
     std::iter::from_fn(move || {
         let end = BuySize::Region.around(first).end.min(pages.end);
-        let part = Pages { first, end };
+        let part = PageRange { first, end };
         first = end;
         (part.count() > 0).then_some(part)
     })

@@ -2,7 +2,7 @@
 
 use crate::lengths::Overread;
 use crate::lengths::RunLengths;
-use crate::reads::Pages;
+use crate::reads::PageRange;
 use crate::region::AROUND_PAGES;
 use crate::stride::Stride;
 
@@ -99,7 +99,7 @@ pub struct StreamMatch {
 /// The context in which a stream answers a fault.
 pub struct StreamContext<'a> {
     /// The pages that may be read.
-    pub inside: Pages,
+    pub inside: PageRange,
     /// Maximum number of pages per request.
     pub largest: u64,
     pub lengths: &'a mut RunLengths,
@@ -246,14 +246,14 @@ impl Stream {
     }
 
     /// The pages of these elements.
-    pub fn pages(&self, elements: Elements) -> impl Iterator<Item = Pages> + use<> {
+    pub fn pages(&self, elements: Elements) -> impl Iterator<Item = PageRange> + use<> {
         let Elements { from, to } = elements;
         let (start, step) = (self.start, self.step);
         let each = if step.is_dense() { to.saturating_sub(from).max(1) } else { 1 };
         let firsts = (from..to).step_by(usize::try_from(each).unwrap_or(usize::MAX));
         firsts.filter_map(move |first| {
             let (one, other) = (step.page(start, first)?, step.page(start, first + each - 1)?);
-            Some(Pages { first: one.min(other), end: one.max(other).saturating_add(1) })
+            Some(PageRange { first: one.min(other), end: one.max(other).saturating_add(1) })
         })
     }
 
@@ -263,7 +263,7 @@ impl Stream {
 
     /// Number of its elements that may be read.
     fn max_elements(&self, around: &StreamContext<'_>) -> u64 {
-        let Pages { first, end } = around.inside;
+        let PageRange { first, end } = around.inside;
         self.step.elements(self.start, first, end.saturating_sub(1))
     }
 

@@ -1,11 +1,11 @@
 //! Small cases with results computed by hand.
 
 use crate::support::{COSTS, Governed, LARGEST, Random, asked, whole};
-use filemap_policy::{Bounds, Costs, Pages, State, Touch};
+use filemap_policy::{Bounds, Costs, FilePolicy, PageRange, TouchKind};
 
 /// The requests after each fault on `pages`.
 fn answers(pages: &[u64], bounds: Bounds) -> Vec<Vec<(u64, u64)>> {
-    let mut state = State::new(LARGEST, COSTS);
+    let mut state = FilePolicy::new(LARGEST, COSTS);
     pages.iter().map(|&page| asked(&mut state, page, bounds)).collect()
 }
 
@@ -15,8 +15,8 @@ fn scattered(region: u64, number: u64) -> u64 {
     region * 512 + u64::from(block) * 32 + number * 7 % 32
 }
 
-fn minor(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
-    let reads = state.fault(page, Touch::Minor, bounds);
+fn minor(state: &mut FilePolicy, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
+    let reads = state.on_fault(page, TouchKind::Minor, bounds);
     reads.ranges().map(|pages| (pages.first, pages.end)).collect()
 }
 
@@ -25,7 +25,7 @@ fn minor(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
 /// far.
 #[test]
 fn a_scan_is_followed_by_its_minor_faults() {
-    let (bounds, mut state) = (whole(1 << 20), State::new(LARGEST, COSTS));
+    let (bounds, mut state) = (whole(1 << 20), FilePolicy::new(LARGEST, COSTS));
     assert_eq!(asked(&mut state, 0, bounds), []);
     assert_eq!(asked(&mut state, 1, bounds), [(2, 6)]);
     assert_eq!(minor(&mut state, 2, bounds), [(6, 22)]);
@@ -59,7 +59,7 @@ fn a_scan_towards_the_start_is_the_same_the_other_way_round() {
 /// Elements are requested as single pages, 4, 8, 16 and then 32 at a time.
 #[test]
 fn a_stride_is_one_after_four_equal_distances() {
-    let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
+    let (bounds, mut state) = (whole(100_000), FilePolicy::new(LARGEST, COSTS));
     let singles = |first: u64, count: u64| -> Vec<(u64, u64)> {
         (0..count).map(|number| first + number * 100).map(|page| (page, page + 1)).collect()
     };
@@ -77,7 +77,7 @@ fn a_stride_is_one_after_four_equal_distances() {
 /// Strides are detected per thread, however the faults are interleaved.
 #[test]
 fn strides_of_several_threads_are_found() {
-    let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
+    let (bounds, mut state) = (whole(100_000), FilePolicy::new(LARGEST, COSTS));
     let turns = [0, 0, 1, 0, 1, 1, 0, 1];
     let mut next = [0, 50_000];
     for thread in turns {
@@ -94,8 +94,8 @@ fn strides_of_several_threads_are_found() {
 
 #[test]
 fn nothing_is_read_outside_of_the_mapping_and_the_file() {
-    let bounds = Bounds { mapping: Pages { first: 10, end: 16 }, file_pages: 1000 };
-    let file = Bounds { mapping: Pages { first: 10, end: 1000 }, file_pages: 16 };
+    let bounds = Bounds { mapping: PageRange { first: 10, end: 16 }, file_pages: 1000 };
+    let file = Bounds { mapping: PageRange { first: 10, end: 1000 }, file_pages: 16 };
     for bounds in [bounds, file] {
         for page in 8..20 {
             for asked in answers(&[page, page + 1, page + 2], bounds).concat() {
@@ -118,7 +118,7 @@ fn a_neighbour_alone_is_chance_where_others_came_in_between() {
 /// fault reaches 95 % of the price of the remaining pages, the threshold for regions.
 #[test]
 fn a_region_is_bought_when_its_faults_have_cost_as_much() {
-    let mut state = State::new(LARGEST, COSTS);
+    let mut state = FilePolicy::new(LARGEST, COSTS);
     let faults: Vec<_> = (0..19)
         .map(|number| asked(&mut state, scattered(3, number % 16) + number / 16, whole(1 << 20)))
         .collect();
@@ -126,7 +126,7 @@ fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     assert_eq!(bought, Some(18), "{faults:?}");
     assert!(faults[..18].iter().all(Vec::is_empty));
     // Under memory pressure nothing is bought; costlier faults then buy the region at the next one.
-    let mut state = State::new(LARGEST, COSTS);
+    let mut state = FilePolicy::new(LARGEST, COSTS);
     state.set_memory_short(true);
     for number in 0..16 {
         assert_eq!(asked(&mut state, scattered(3, number), whole(1 << 20)), []);
@@ -178,24 +178,25 @@ fn faults_of_several_threads_cost_less() {
 
 #[test]
 fn the_largest_window_bounds_all_windows_and_0_switches_off() {
-    let mut state = State::new(8, COSTS);
+    let mut state = FilePolicy::new(8, COSTS);
     for page in 0..500 {
         let asked = asked(&mut state, page, whole(1000));
         assert!(asked.iter().all(|range| range.1 - range.0 <= 8), "{asked:?}");
     }
-    let mut off = State::new(0, COSTS);
+    let mut off = FilePolicy::new(0, COSTS);
     assert!((0..1000).all(|page| asked(&mut off, page, whole(1000)).is_empty()));
 }
 
 /// Requests are split into calls of at most 7 pages.
 #[test]
 fn pieces_are_in_the_order_of_the_stream() {
-    let mut state = State::new(LARGEST, COSTS);
+    let mut state = FilePolicy::new(LARGEST, COSTS);
     let mut last = |pages: &[u64]| {
-        let answers = pages.iter().map(|&page| state.fault(page, Touch::Major, whole(100_000)));
+        let answers =
+            pages.iter().map(|&page| state.on_fault(page, TouchKind::Major, whole(100_000)));
         answers.last().unwrap()
     };
-    let pieces = |reads: &filemap_policy::Reads| -> Vec<(u64, u64)> {
+    let pieces = |reads: &filemap_policy::ReadPlan| -> Vec<(u64, u64)> {
         reads.pieces(7).map(|pages| (pages.first, pages.end)).collect()
     };
     let forward = last(&[0, 1, 2]);

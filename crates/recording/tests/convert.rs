@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filemap_job::{Job, ProgramSpec};
+use filemap_job::{Job, JobSpec};
 use filemap_model::{Digest, Profile, trace};
 use filemap_recording::convert::{Conversion, ExistingFile, convert};
 use filemap_recording::{Event, EventKind, Header, Pages, Reader, RecordingMode, Writer};
@@ -56,7 +56,7 @@ fn decided(program: &Job) -> (u64, Option<u64>) {
 }
 
 fn by_hand(text: &str) -> Job {
-    ProgramSpec::from_toml(text).unwrap().validate(None).unwrap()
+    JobSpec::from_toml(text).unwrap().validate(None).unwrap()
 }
 
 #[test]
@@ -283,7 +283,7 @@ proptest! {
         // Random sizes may exceed the limits of a job, which validation reports.
         let Ok(valid) = job.validate(None) else { return Ok(()) };
         let text = toml::to_string(&job).unwrap();
-        let back = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+        let back = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
         prop_assert_eq!(valid, back);
     }
 }
@@ -359,7 +359,7 @@ fn advice_of_another_thread_comes_in_its_order() {
         threads: found
             .threads
             .iter()
-            .map(|of| filemap_job::program::ProgramThread { after: Vec::new(), ..of.clone() })
+            .map(|of| filemap_job::program::Thread { after: Vec::new(), ..of.clone() })
             .collect(),
         ..found.clone()
     };

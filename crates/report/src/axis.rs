@@ -2,7 +2,7 @@
 
 /// Width of a character as a part of the font size, an upper bound for digits and most letters of
 /// common sans-serif fonts.
-pub const CHARACTER: f64 = 0.62;
+pub const CHARACTER_WIDTH: f64 = 0.62;
 
 /// The horizontal axis of a plot: `first` at `left`, `last` at `left + width`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,14 +19,14 @@ pub struct Axis {
 
 impl Axis {
     /// The coordinate of a value.
-    pub fn at(&self, value: f64) -> f64 {
+    pub fn position(&self, value: f64) -> f64 {
         self.left + (value - self.first) / (self.last - self.first) * self.width
     }
 }
 
 /// An upper bound for the width of a text.
 pub fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * CHARACTER
+    text.chars().count() as f64 * size * CHARACTER_WIDTH
 }
 
 /// Round values from `first` to `last` in about `count` steps of at least `least`.

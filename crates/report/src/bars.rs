@@ -3,7 +3,7 @@
 /// A table of bars.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Bars {
+pub struct BarTable {
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
@@ -26,15 +26,15 @@ pub struct Bar {
     pub texts: Vec<String>,
 }
 
-impl Bars {
+impl BarTable {
     /// A table of `bars`, with headings of the first column and of the columns after the bars.
     pub fn new(title: impl Into<String>, heads: &[&str], bars: Vec<Bar>) -> Self {
         let heads = heads.iter().map(|head| (*head).to_string()).collect();
-        Bars { title: title.into(), note: String::new(), heads, bars }
+        BarTable { title: title.into(), note: String::new(), heads, bars }
     }
 
     /// Adds a note on how to read it.
     pub fn with_note(self, note: impl Into<String>) -> Self {
-        Bars { note: note.into(), ..self }
+        BarTable { note: note.into(), ..self }
     }
 }

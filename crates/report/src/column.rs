@@ -13,7 +13,7 @@ pub struct Column<R: ?Sized> {
     pub unit: Unit,
     pub better: Better,
     /// Its value in a row.
-    pub of: fn(&R) -> Value,
+    pub value: fn(&R) -> Value,
 }
 
 /// The unit of a value, which decides how it is formatted.
@@ -56,33 +56,33 @@ pub enum Value {
 
 impl<R> Column<R> {
     /// A column without a preference for less or more.
-    pub const fn of(
+    pub const fn new(
         key: &'static str,
         heading: &'static str,
         unit: Unit,
         of: fn(&R) -> Value,
     ) -> Self {
-        Column { key, heading, unit, better: Better::Neither, of }
+        Column { key, heading, unit, better: Better::Neither, value: of }
     }
 }
 
 /// A column of text, not for CSV.
-pub const fn words<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
-    Column { key: "", heading, unit: Unit::Text, better: Better::Neither, of }
+pub const fn text_column<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { key: "", heading, unit: Unit::Text, better: Better::Neither, value: of }
 }
 
 /// A column of counts, or of texts aligned to the right, not for CSV.
-pub const fn figures<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
-    Column { unit: Unit::Count, ..words(heading, of) }
+pub const fn figure_column<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { unit: Unit::Count, ..text_column(heading, of) }
 }
 
 /// A column for CSV only.
-pub const fn raw<R>(key: &'static str, of: fn(&R) -> Value) -> Column<R> {
-    Column { key, ..words("", of) }
+pub const fn csv_column<R>(key: &'static str, of: fn(&R) -> Value) -> Column<R> {
+    Column { key, ..text_column("", of) }
 }
 
 /// A number with this many decimals.
-pub fn digits(value: Option<f64>, digits: usize) -> Value {
+pub fn fixed(value: Option<f64>, digits: usize) -> Value {
     value.map(|value| format!("{value:.digits$}")).into()
 }
 
@@ -161,12 +161,12 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 /// A table for people.
-pub fn table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> Table {
+pub fn text_table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> Table {
     let head = |column: &Column<R>| Head {
         name: column.heading.to_string(),
         right: column.unit != Unit::Text,
     };
-    let cells = |row: &R| columns.iter().map(|own| (own.of)(row).shown(own.unit)).collect();
+    let cells = |row: &R| columns.iter().map(|own| (own.value)(row).shown(own.unit)).collect();
     Table {
         title: title.into(),
         columns: columns.iter().map(head).collect(),
@@ -175,8 +175,8 @@ pub fn table<R>(title: impl Into<String>, columns: &[Column<R>], rows: &[R]) -> 
 }
 
 /// A table for CSV.
-pub fn csv<R>(columns: &[Column<R>], rows: &[R]) -> Table {
-    let cells = |row: &R| columns.iter().map(|own| (own.of)(row).raw()).collect();
+pub fn csv_table<R>(columns: &[Column<R>], rows: &[R]) -> Table {
+    let cells = |row: &R| columns.iter().map(|own| (own.value)(row).raw()).collect();
     Table {
         title: String::new(),
         columns: columns.iter().map(|own| Head::left(own.key)).collect(),
@@ -199,23 +199,23 @@ mod tests {
             heading: "file",
             unit: Unit::Text,
             better: Better::Neither,
-            of: |row| row.name.into(),
+            value: |row| row.name.into(),
         },
         Column {
             key: "bytes_read",
             heading: "read from\ndevice",
             unit: Unit::Bytes,
             better: Better::Less,
-            of: |row| row.read.into(),
+            value: |row| row.read.into(),
         },
     ];
 
     #[test]
     fn formats_for_people_and_for_csv() {
         let rows = [Row { name: "a", read: Some(4096) }, Row { name: "b", read: None }];
-        let shown = table("Files", &COLUMNS, &rows);
+        let shown = text_table("Files", &COLUMNS, &rows);
         assert_eq!(shown.rows, [["a", "4 KiB"], ["b", "-"]]);
-        let raw = csv(&COLUMNS, &rows);
+        let raw = csv_table(&COLUMNS, &rows);
         assert_eq!(raw.columns[1].name, "bytes_read");
         assert_eq!(raw.rows, [["a", "4096"], ["b", ""]]);
     }

@@ -2,7 +2,7 @@
 
 mod letter;
 
-use crate::bars::{Bar, Bars};
+use crate::bars::{Bar, BarTable};
 use crate::column::Unit;
 use crate::report::{Details, Part};
 use crate::table::{Head, Table};
@@ -18,7 +18,7 @@ const CHANGE: &str = "    change";
 /// Figures of several variants, compared with the first one.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct ComparedTable {
+pub struct ComparisonTable {
     /// The first is the base of all changes.
     pub variants: Vec<Variant>,
     pub figures: Vec<Figure>,
@@ -84,7 +84,7 @@ struct Line<'a> {
     change: &'a dyn Fn(usize) -> String,
 }
 
-impl ComparedTable {
+impl ComparisonTable {
     /// A table that fits the width of text: with changes next to figures, else below them, else
     /// with variants as rows.
     pub fn table(&self) -> Table {
@@ -96,7 +96,12 @@ impl ComparedTable {
 
     /// Tables of `text` for each figure, without changes: as many as needed to fit the width of
     /// text, each with the first variant. `of` is the heading of the figures' names.
-    pub fn plain(&self, title: &str, of: &str, text: fn(&Figure, usize) -> String) -> Vec<Table> {
+    pub fn plain_tables(
+        &self,
+        title: &str,
+        of: &str,
+        text: fn(&Figure, usize) -> String,
+    ) -> Vec<Table> {
         let table = |others: &[usize]| {
             let shown = || std::iter::once(0).chain(others.iter().copied());
             let headings = shown().map(|at| Head::right(self.heading(at)));
@@ -132,7 +137,7 @@ impl ComparedTable {
         parts
     }
 
-    fn bars(&self, figure: &Figure) -> Bars {
+    fn bars(&self, figure: &Figure) -> BarTable {
         let bar = |at: usize| {
             let sample = figure.samples[at];
             let range = sample.filter(|sample| sample.min < sample.max);
@@ -149,18 +154,18 @@ impl ComparedTable {
         };
         let title = self.title(figure);
         let heads = ["variant", "median", "change", "range"];
-        Bars::new(title, &heads, (0..self.variants.len()).map(bar).collect())
+        BarTable::new(title, &heads, (0..self.variants.len()).map(bar).collect())
     }
 
     /// The title of a figure that is shown alone.
     pub fn title(&self, figure: &Figure) -> String {
-        let name = self.whole_name(figure);
+        let name = self.full_name(figure);
         let first = name.chars().next().map_or(0, char::len_utf8);
         name[..first].to_uppercase() + &name[first..]
     }
 
     /// The name of a figure, with the figure that it is a part of.
-    pub fn whole_name(&self, figure: &Figure) -> String {
+    pub fn full_name(&self, figure: &Figure) -> String {
         let above = self.figures.iter().rev().skip_while(|other| other.name != figure.name);
         match above.skip(1).find(|other| !other.name.starts_with(' ')) {
             Some(whole) if figure.name.starts_with(' ') => {

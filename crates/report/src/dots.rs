@@ -15,7 +15,7 @@ const MAX_LINEAR_RATIO: f64 = 30.0;
 /// A table with drawn columns.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Dots {
+pub struct DotTable {
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
@@ -48,7 +48,7 @@ pub enum DotCell {
     /// Marks in drawing order, and their description.
     Drawn {
         marks: Vec<Mark>,
-        told: String,
+        description: String,
     },
 }
 
@@ -80,7 +80,7 @@ pub struct Scale {
 impl Scale {
     /// A scale for `values`, logarithmic if they are far apart, but not for bytes, which are drawn
     /// as bars.
-    pub fn of(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Scale {
+    pub fn from_values(name: &str, unit: Unit, values: impl Iterator<Item = f64>) -> Scale {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -107,9 +107,9 @@ impl Scale {
     /// The coordinate of a value, outside of the picture if it exceeds the scale.
     pub(crate) fn at(&self, value: f64) -> f64 {
         if self.is_logarithmic {
-            self.axis.at(value.max(f64::MIN_POSITIVE).log10().max(self.axis.first))
+            self.axis.position(value.max(f64::MIN_POSITIVE).log10().max(self.axis.first))
         } else {
-            self.axis.at(value / self.divisor)
+            self.axis.position(value / self.divisor)
         }
     }
 
@@ -118,7 +118,7 @@ impl Scale {
         let Axis { first, last, .. } = self.axis;
         if !self.is_logarithmic {
             let marks = ticks(first, last, 3.0, 1e-3).into_iter();
-            return marks.map(|value| (self.axis.at(value), figure(value))).collect();
+            return marks.map(|value| (self.axis.position(value), figure(value))).collect();
         }
         let step = ((last - first) / 3.0).ceil().max(1.0);
         let count = ((last - first) / step).floor() as usize;
@@ -127,7 +127,7 @@ impl Scale {
             Unit::Nanoseconds => self.unit.text(value),
             _ => figure(value),
         };
-        powers.map(|power| (self.axis.at(power), text(10_f64.powf(power)))).collect()
+        powers.map(|power| (self.axis.position(power), text(10_f64.powf(power)))).collect()
     }
 }
 
@@ -141,15 +141,15 @@ mod tests {
 
     #[test]
     fn scales_start_at_0_or_are_logarithmic() {
-        let near = Scale::of("change", Unit::Percent, [-12.0, 30.0].into_iter());
+        let near = Scale::from_values("change", Unit::Percent, [-12.0, 30.0].into_iter());
         assert_eq!(texts(&near), ["0", "20"]);
         assert_eq!(near.at(30.0), WIDTH - MARGIN);
-        let far = Scale::of("time", Unit::Nanoseconds, [1000.0, 2e9].into_iter());
+        let far = Scale::from_values("time", Unit::Nanoseconds, [1000.0, 2e9].into_iter());
         assert_eq!((far.name.as_str(), far.at(1000.0)), ("time", MARGIN));
         assert_eq!(texts(&far), ["1 us", "1 ms", "1 s"]);
-        let read = Scale::of("read", Unit::Bytes, [1024.0, 4e9].into_iter());
+        let read = Scale::from_values("read", Unit::Bytes, [1024.0, 4e9].into_iter());
         assert_eq!((read.name.as_str(), read.at(0.0)), ("read (GiB)", MARGIN));
-        let none = Scale::of("none", Unit::Count, std::iter::empty());
+        let none = Scale::from_values("none", Unit::Count, std::iter::empty());
         assert!(none.at(0.5).is_finite());
     }
 }

@@ -21,14 +21,17 @@ mod table;
 mod text;
 pub mod units;
 
-pub use axis::{Axis, CHARACTER, text_width, tick_text, ticks};
-pub use bars::{Bar, Bars};
-pub use column::{Better, Column, Unit, Value, csv, digits, figures, raw, table, words};
-pub use comparison::{ComparedTable, Figure, Sample, Variant};
-pub use dots::{DotCell, DotColumn, Dots, Mark, Scale};
+pub use axis::{Axis, CHARACTER_WIDTH, text_width, tick_text, ticks};
+pub use bars::{Bar, BarTable};
+pub use column::{
+    Better, Column, Unit, Value, csv_column, csv_table, figure_column, fixed, text_column,
+    text_table,
+};
+pub use comparison::{ComparisonTable, Figure, Sample, Variant};
+pub use dots::{DotCell, DotColumn, DotTable, Mark, Scale};
 pub use letter::{Letter, is_plain};
 pub use plot::Plot;
 pub use report::{Card, Details, Footer, Format, Part, Report};
-pub use spread_plot::{Outcomes, spread};
-pub use table::{Head, SOFT_HYPHEN, Table, counted, folded, in_one_line};
+pub use spread_plot::{SpreadRow, spread_plot};
+pub use table::{Head, SOFT_HYPHEN, Table, count_row, fold_cell, single_line};
 pub use text::{TEXT_COLUMNS, fits};

@@ -1,7 +1,7 @@
 //! Reports as Markdown.
 
 use crate::report::{Part, Report};
-use crate::table::{Table, in_one_line};
+use crate::table::{Table, single_line};
 
 impl Report {
     pub(crate) fn markdown(&self) -> String {
@@ -49,7 +49,7 @@ impl Table {
         let rows = self
             .rows
             .iter()
-            .map(|cells| row(cells.iter().map(|cell| in_one_line(cell).replace('|', "\\|"))));
+            .map(|cells| row(cells.iter().map(|cell| single_line(cell).replace('|', "\\|"))));
         title + &names + &rules + &rows.collect::<String>()
     }
 }

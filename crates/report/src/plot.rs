@@ -10,16 +10,16 @@ use crate::units::{byte_unit, number};
 pub(crate) const WIDTH: f64 = 760.0;
 
 /// Left edge of the plot in a picture.
-pub const LEFT: f64 = 92.0;
+pub const PLOT_LEFT: f64 = 92.0;
 
 /// Width of the plot in a picture.
-pub const PLOT: f64 = 620.0;
+pub const PLOT_WIDTH: f64 = 620.0;
 
 /// Height above a plot, for the name of its vertical axis.
-pub const ABOVE: f64 = 26.0;
+pub const MARGIN_ABOVE: f64 = 26.0;
 
 /// Height below a plot, for its horizontal axis.
-pub const BELOW: f64 = 42.0;
+pub const MARGIN_BELOW: f64 = 42.0;
 
 /// A plot.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Plot {
     /// How to read it.
     pub note: String,
     /// Description for screen readers.
-    pub described: String,
+    pub description: String,
     /// Legends: lists of CSS classes with their meaning. An entry without a class is a heading.
     pub legend: Vec<Vec<(String, String)>>,
     pub height: f64,
@@ -53,7 +53,7 @@ pub fn legend(entries: &[(String, String)]) -> Markup {
 }
 
 /// An entry of a legend: a CSS class and its meaning.
-pub fn entry(class: &str, text: impl Into<String>) -> (String, String) {
+pub fn legend_entry(class: &str, text: impl Into<String>) -> (String, String) {
     (class.to_string(), text.into())
 }
 
@@ -64,12 +64,12 @@ pub fn round(value: f64) -> String {
 }
 
 /// A horizontal axis of accesses.
-pub fn of_accesses(accesses: u64) -> Axis {
-    Axis { left: LEFT, width: PLOT, first: 0.0, last: accesses.max(1) as f64 }
+pub fn accesses_axis(accesses: u64) -> Axis {
+    Axis { left: PLOT_LEFT, width: PLOT_WIDTH, first: 0.0, last: accesses.max(1) as f64 }
 }
 
 /// Draws a horizontal axis with `marks` below a plot from `top` to `bottom`.
-pub fn horizontal(
+pub fn draw_horizontal_axis(
     axis: &Axis,
     (top, bottom): (f64, f64),
     marks: &[(f64, String)],
@@ -78,7 +78,7 @@ pub fn horizontal(
     let end = axis.left + axis.width;
     html! {
         @for (value, text) in marks {
-            @let x = round(axis.at(*value));
+            @let x = round(axis.position(*value));
             path.grid d=(format!("M{x} {}V{}", round(top), round(bottom))) {}
             path.axis d=(format!("M{x} {}v4", round(bottom))) {}
             text.tick.middle x=(x) y=(round(bottom + 17.0)) { (text) }
@@ -89,21 +89,25 @@ pub fn horizontal(
 }
 
 /// Draws a horizontal axis of accesses.
-pub fn accesses_done(axis: &Axis, plot: (f64, f64)) -> Markup {
+pub fn draw_accesses_axis(axis: &Axis, plot: (f64, f64)) -> Markup {
     let marks = ticks(axis.first, axis.last, 5.0, 1.0).into_iter();
     let marks: Vec<_> = marks.map(|value| (value, number(value))).collect();
-    horizontal(axis, plot, &marks, "accesses done")
+    draw_horizontal_axis(axis, plot, &marks, "accesses done")
 }
 
 /// Draws a vertical axis with `marks` at their coordinates, and its name above.
-pub fn vertical((top, bottom): (f64, f64), marks: &[(f64, String)], name: &str) -> Markup {
+pub fn draw_vertical_axis(
+    (top, bottom): (f64, f64),
+    marks: &[(f64, String)],
+    name: &str,
+) -> Markup {
     html! {
         @for (y, text) in marks {
-            path.grid d=(format!("M{LEFT} {}h{PLOT}", round(*y))) {}
-            path.axis d=(format!("M{LEFT} {}h-4", round(*y))) {}
-            text.tick.end x=(round(LEFT - 8.0)) y=(round(y + 4.0)) { (text) }
+            path.grid d=(format!("M{PLOT_LEFT} {}h{PLOT_WIDTH}", round(*y))) {}
+            path.axis d=(format!("M{PLOT_LEFT} {}h-4", round(*y))) {}
+            text.tick.end x=(round(PLOT_LEFT - 8.0)) y=(round(y + 4.0)) { (text) }
         }
-        path.axis d=(format!("M{LEFT} {}V{}", round(top), round(bottom))) {}
+        path.axis d=(format!("M{PLOT_LEFT} {}V{}", round(top), round(bottom))) {}
         text.name x="4" y=(round(top - 10.0)) { (name) }
     }
 }
@@ -124,7 +128,7 @@ pub fn byte_marks(
 }
 
 /// A column of a plot with a tooltip.
-pub fn column(x: (f64, f64), plot: (f64, f64), text: &str) -> Markup {
+pub fn hover_column(x: (f64, f64), plot: (f64, f64), text: &str) -> Markup {
     let ((left, right), (top, bottom)) = (x, plot);
     html! {
         rect.hit x=(round(left)) y=(round(top)) width=(round((right - left).max(0.1)))

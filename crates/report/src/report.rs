@@ -5,9 +5,9 @@ use std::str::FromStr;
 use maud::Markup;
 use serde_json::{Map, Value};
 
-use crate::bars::Bars;
-use crate::comparison::ComparedTable;
-use crate::dots::Dots;
+use crate::bars::BarTable;
+use crate::comparison::ComparisonTable;
+use crate::dots::DotTable;
 use crate::plot::Plot;
 use crate::table::Table;
 
@@ -76,14 +76,14 @@ pub enum Part {
     Warning(String),
     Table(Table),
     /// A table in text and Markdown, also bars in a page, and with ranges in a letter.
-    Comparison(ComparedTable),
+    Comparison(ComparisonTable),
     /// Lines that are not wrapped.
     Preformatted(String),
     /// The most important figures. Like the variants below only in pages; tables have the same
     /// figures.
     Cards(Vec<Card>),
-    Bars(Bars),
-    Dots(Dots),
+    Bars(BarTable),
+    Dots(DotTable),
     Plot(Plot),
     Drawn(Markup),
     /// A section of a page that opens on request.
@@ -137,7 +137,7 @@ impl Part {
 
 impl Report {
     /// Inserts `facts` below the first heading.
-    pub fn of(mut self, facts: Part) -> Self {
+    pub fn with_facts(mut self, facts: Part) -> Self {
         self.parts.insert(1.min(self.parts.len()), facts);
         self
     }

@@ -6,7 +6,9 @@ use crate::axis::{Axis, tick_text, ticks};
 use crate::table::{Head, Table};
 use crate::units::{byte_unit, bytes, bytes_range, number};
 
-use crate::plot::{ABOVE, BELOW, LEFT, PLOT, Plot, horizontal, round};
+use crate::plot::{
+    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, draw_horizontal_axis, round,
+};
 
 /// Number of bins.
 const BINS: usize = 81;
@@ -21,36 +23,41 @@ const MAX_LISTED: usize = 2000;
 
 /// The runs of one variant: the name of each, such as its seed, and the bytes read.
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Outcomes {
+pub struct SpreadRow {
     pub name: String,
     pub runs: Vec<(String, f64)>,
 }
 
 /// Histograms of several variants on one scale; `None` if none has more than one run.
-pub fn spread(rows: &[Outcomes], runs_are: &str) -> Option<Plot> {
+pub fn spread_plot(rows: &[SpreadRow], runs_are: &str) -> Option<Plot> {
     if rows.iter().all(|row| row.runs.len() < 2) {
         return None;
     }
     let values = || rows.iter().flat_map(|row| row.runs.iter().map(|(_, value)| *value));
     let most = values().fold(0.0, f64::max);
     let (unit, unit_bytes) = byte_unit(most);
-    let axis = Axis { left: LEFT, width: PLOT, first: 0.0, last: (most / unit_bytes).max(1e-9) };
-    let bottom = ABOVE + ROW * rows.len() as f64;
+    let axis = Axis {
+        left: PLOT_LEFT,
+        width: PLOT_WIDTH,
+        first: 0.0,
+        last: (most / unit_bytes).max(1e-9),
+    };
+    let bottom = MARGIN_ABOVE + ROW * rows.len() as f64;
     let marks = ticks(0.0, axis.last, 6.0, 0.01).into_iter();
     let marks: Vec<_> = marks.map(|value| (value, tick_text(value))).collect();
     let histograms: Vec<Vec<Vec<&(String, f64)>>> =
         rows.iter().map(|row| bins(&row.runs, most)).collect();
     let tallest = histograms.iter().flatten().map(Vec::len).max().unwrap_or(1).max(1) as f64;
-    let width = PLOT / BINS as f64;
+    let width = PLOT_WIDTH / BINS as f64;
     let body = html! {
-        (horizontal(&axis, (ABOVE, bottom), &marks, &format!("{unit} read")))
+        (draw_horizontal_axis(&axis, (MARGIN_ABOVE, bottom), &marks, &format!("{unit} read")))
         @for (index, (row, bins)) in rows.iter().zip(&histograms).enumerate() {
-            @let base = ABOVE + ROW * (index + 1) as f64;
-            text.name x=(round(LEFT)) y=(round(base - ROW + 16.0)) { (row.name) }
-            path.axis d=(format!("M{} {}h{}", round(LEFT), round(base), round(PLOT))) {}
+            @let base = MARGIN_ABOVE + ROW * (index + 1) as f64;
+            text.name x=(round(PLOT_LEFT)) y=(round(base - ROW + 16.0)) { (row.name) }
+            path.axis d=(format!("M{} {}h{}", round(PLOT_LEFT), round(base), round(PLOT_WIDTH))) {}
             @for (bin, runs) in bins.iter().enumerate().filter(|(_, runs)| !runs.is_empty()) {
                 @let height = (runs.len() as f64 / tallest * MAX_BAR).max(3.0);
-                rect.u4 x=(round(LEFT + width * bin as f64 + 0.5)) y=(round(base - height))
+                rect.u4 x=(round(PLOT_LEFT + width * bin as f64 + 0.5)) y=(round(base - height))
                     width=(round(width - 1.0)) height=(round(height))
                     data-t=(tooltip(&row.name, runs, row.runs.len())) {}
             }
@@ -70,9 +77,11 @@ pub fn spread(rows: &[Outcomes], runs_are: &str) -> Option<Plot> {
              scale; each bar is {} {unit} wide.",
             tick_text(axis.last / BINS as f64)
         ),
-        described: format!("How much each of {run_count} runs read; the table below has each run."),
+        description: format!(
+            "How much each of {run_count} runs read; the table below has each run."
+        ),
         legend: Vec::new(),
-        height: bottom + BELOW,
+        height: bottom + MARGIN_BELOW,
         body,
         table: Some((
             format!("All {} runs", number(run_count.min(MAX_LISTED) as f64)),

@@ -54,7 +54,7 @@ impl Head {
 
 impl Table {
     /// A table of `rows` without a title: columns of words, then columns of numbers.
-    pub fn of<Words: Into<String>, Numbers: Into<String>>(
+    pub fn from_parts<Words: Into<String>, Numbers: Into<String>>(
         words: impl IntoIterator<Item = Words>,
         numbers: impl IntoIterator<Item = Numbers>,
         rows: impl IntoIterator<Item = Vec<String>>,
@@ -65,12 +65,12 @@ impl Table {
     }
 
     /// Sets the title.
-    pub fn titled(self, title: impl Into<String>) -> Self {
+    pub fn with_title(self, title: impl Into<String>) -> Self {
         Table { title: title.into(), ..self }
     }
 
     /// Keeps at most this many rows, and adds the number of omitted ones in column `told`.
-    pub fn at_most(mut self, rows: usize, told: usize) -> Self {
+    pub fn truncate_rows(mut self, rows: usize, told: usize) -> Self {
         let left_out = self.rows.len().saturating_sub(rows);
         if left_out > 0 {
             self.rows.truncate(rows);
@@ -105,13 +105,13 @@ impl Table {
 }
 
 /// A row: a name and counts.
-pub fn counted(name: impl Into<String>, counts: impl IntoIterator<Item = u64>) -> Vec<String> {
+pub fn count_row(name: impl Into<String>, counts: impl IntoIterator<Item = u64>) -> Vec<String> {
     let counts = counts.into_iter().map(|count| number(count as f64));
     [name.into()].into_iter().chain(counts).collect()
 }
 
 /// A cell with `text` wrapped at `columns` between words.
-pub fn folded(text: &str, columns: usize) -> String {
+pub fn fold_cell(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         // `+` starts a line.
@@ -127,7 +127,7 @@ pub fn folded(text: &str, columns: usize) -> String {
 }
 
 /// A cell in one line.
-pub fn in_one_line(cell: &str) -> String {
+pub fn single_line(cell: &str) -> String {
     cell.replace('\n', " ")
 }
 
@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn folds_cells_between_words() {
-        assert_eq!(folded("read_ahead_kb=64", 27), "read_ahead_kb=64");
+        assert_eq!(fold_cell("read_ahead_kb=64", 27), "read_ahead_kb=64");
         assert_eq!(
-            folded("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),
+            fold_cell("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),
             "MADV_SEQUENTIAL on mapping\n'data.mdb'\n+ read_ahead_kb=64"
         );
         let long = "a-name-that-is-longer-than-the-room-for-it";
         assert_eq!(
-            folded(&format!("MADV_RANDOM on {long}"), 27),
+            fold_cell(&format!("MADV_RANDOM on {long}"), 27),
             format!("MADV_RANDOM on\n{long}")
         );
     }

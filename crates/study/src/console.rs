@@ -8,7 +8,11 @@ use crate::error::Error;
 
 /// Records `incidents` in `environment`, with the name of their pattern or job if there are
 /// several.
-pub(crate) fn note(environment: &mut Map<String, Value>, incidents: &[Incident], of: &str) {
+pub(crate) fn add_incidents(
+    environment: &mut Map<String, Value>,
+    incidents: &[Incident],
+    of: &str,
+) {
     let named = incidents.iter().map(|incident| {
         let mut said = incident.to_json();
         if !of.is_empty() {
@@ -21,7 +25,7 @@ pub(crate) fn note(environment: &mut Map<String, Value>, incidents: &[Incident],
 
 /// Adds the console warnings recorded in `other`.
 pub(crate) fn add_noted(environment: &mut Map<String, Value>, other: &Map<String, Value>) {
-    add(environment, noted(other).cloned().collect());
+    add(environment, recorded(other).cloned().collect());
 }
 
 fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
@@ -36,15 +40,15 @@ fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
 
 /// One line for each console warning recorded in `environment` or in an environment inside it.
 pub(crate) fn lines(environment: &Map<String, Value>) -> Vec<String> {
-    let several = environment.values().filter_map(Value::as_object).flat_map(noted);
+    let several = environment.values().filter_map(Value::as_object).flat_map(recorded);
     let line = |said: &Value| {
         let line = said["line"].as_str().unwrap_or_default();
         said["pattern"].as_str().map_or(line.to_string(), |of| format!("{of}: {line}"))
     };
-    noted(environment).chain(several).map(line).collect()
+    recorded(environment).chain(several).map(line).collect()
 }
 
-fn noted(environment: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+fn recorded(environment: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     environment.get(CONSOLE_KEY).and_then(Value::as_array).into_iter().flatten()
 }
 
@@ -77,11 +81,11 @@ mod tests {
     fn what_was_noted_anywhere_fails() {
         let mut one = Map::new();
         assert!(check(&one).is_ok());
-        note(&mut one, &[], "first");
+        add_incidents(&mut one, &[], "first");
         assert!(one.is_empty());
-        note(&mut one, &[incident("WARNING: a")], "first");
+        add_incidents(&mut one, &[incident("WARNING: a")], "first");
         let mut other = Map::new();
-        note(&mut other, &[incident("WARNING: b")], "");
+        add_incidents(&mut other, &[incident("WARNING: b")], "");
         add_noted(&mut one, &other);
         assert_eq!(lines(&one), ["first: WARNING: a", "WARNING: b"]);
         let both = Map::from_iter([("kernel 2".to_string(), Value::Object(one))]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use filemap_job::waits::Cause;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
-use crate::measure::Measure;
+use crate::measure::Measurement;
 use crate::verdict::median_of;
 use filemap_report::Better;
 use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
@@ -195,7 +195,7 @@ impl Figure {
     /// Whether one of `measures` is worth a row.
     pub(crate) fn is_shown<'a>(
         &self,
-        measures: impl IntoIterator<Item = Option<&'a Measure>>,
+        measures: impl IntoIterator<Item = Option<&'a Measurement>>,
     ) -> bool {
         let mut seen = measures.into_iter().flatten();
         seen.any(|measure| !self.is_rare || measure.max > 0.0)

@@ -47,7 +47,7 @@ pub struct Origin {
 
 impl Origin {
     /// Origin of the figures of `record`.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         Origin {
             engine: record.engine.clone(),
             kernel: record.job.kernel.clone(),
@@ -60,7 +60,7 @@ impl Origin {
 impl Footer {
     /// The footer of a report on `records`, which `command` repeats.
     pub fn new(records: &[Record], command: String) -> Self {
-        Footer::of(&records.iter().map(Origin::of).collect::<Vec<_>>(), command)
+        Footer::from_origins(&records.iter().map(Origin::from_record).collect::<Vec<_>>(), command)
     }
 
     /// Like [`Footer::new`], and the name of each record's environment where these differ.
@@ -68,20 +68,20 @@ impl Footer {
         records: impl Iterator<Item = &'a Record>,
         command: String,
     ) -> (Self, Vec<Option<String>>) {
-        let origins: Vec<Origin> = records.map(Origin::of).collect();
-        let footer = Footer::of(&origins, command);
+        let origins: Vec<Origin> = records.map(Origin::from_record).collect();
+        let footer = Footer::from_origins(&origins, command);
         let names = if is_one(&origins) { Vec::new() } else { per_engine(&origins).1 };
         (footer, names.into_iter().map(Some).collect())
     }
 
     /// The environment called `name`, or the only one.
-    pub(crate) fn environment_of(&self, name: &str) -> &Map<String, Value> {
+    pub(crate) fn environment_named(&self, name: &str) -> &Map<String, Value> {
         let own = self.environment.get(name).and_then(Value::as_object);
         own.unwrap_or(&self.environment)
     }
 
     /// The footer of a report on figures from `origins`, which `command` repeats.
-    pub fn of(origins: &[Origin], command: String) -> Self {
+    pub fn from_origins(origins: &[Origin], command: String) -> Self {
         Footer {
             scope: scope(origins),
             command,
@@ -157,7 +157,7 @@ fn release(environment: &Map<String, Value>) -> Option<&str> {
 
 /// The rules that produced `record`, and what they do not model.
 pub fn scope_of(record: &Record) -> String {
-    scope(&[Origin::of(record)])
+    scope(&[Origin::from_record(record)])
 }
 
 /// The rules that produced the figures of `origins`, and what they do not model. A real kernel
@@ -234,14 +234,14 @@ fn per_engine(origins: &[Origin]) -> (Map<String, Value>, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
     use serde_json::json;
 
     use super::*;
 
     fn record(engine: &str, kernel: &str, environment: Value) -> Record {
         let toml = format!("workload = 'first'\nfile_size = '1m'\nkernel = '{kernel}'");
-        let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+        let job = JobFlags::from_toml(&toml).unwrap().validate(None).unwrap();
         let Value::Object(environment) = environment else { panic!("an object") };
         Record::new(&job, engine, environment, Vec::new())
     }

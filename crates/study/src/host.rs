@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use filemap_core::rules::{Family, Kernel};
 use filemap_job::program::{ExistingFile, FoundFile};
-use filemap_job::{EngineKind, Filesystem, JobSpec, ProgramSpec, SizeText};
+use filemap_job::{EngineKind, Filesystem, JobFlags, JobSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
@@ -47,7 +47,7 @@ impl Found {
 ///
 /// # Errors
 /// When a file or image cannot be used, or the readahead size of its filesystem is unknown.
-pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
+pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
     }
@@ -85,7 +85,7 @@ pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
 
 /// Sets the number of CPUs for the workload `thrash` to this machine's, at most one per thread, if
 /// the job runs on this machine or is compared with it.
-pub fn resolve_cpus(spec: &mut JobSpec) {
+pub fn resolve_cpus(spec: &mut JobFlags) {
     if !is_on_kernel(spec.on.as_deref())
         && spec.image.is_none()
         && spec.kernel.as_deref() != Some("host")
@@ -105,7 +105,7 @@ fn is_on_kernel(engines: Option<&str>) -> bool {
 
 /// Filesystem and maximum request size of the device for `file`, or for the directory where files
 /// are created. Fails if its readahead size or filesystem is unknown.
-fn place_of(spec: &ProgramSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
+fn place_of(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
     let path = match file {
         Some(path) => path.to_owned(),
         None => temporary_directory()?,
@@ -127,7 +127,7 @@ fn place_of(spec: &ProgramSpec, file: Option<&Path>) -> Result<(Storage, Option<
 }
 
 fn resolve_place(
-    spec: &mut ProgramSpec,
+    spec: &mut JobSpec,
     place: &(Storage, Option<u64>),
     is_given: bool,
     found: &mut Found,
@@ -160,7 +160,7 @@ fn resolve_place(
 }
 
 /// Rounds a readahead size in KiB down to whole pages of `spec`.
-fn whole_pages(read_ahead_kb: u64, spec: &ProgramSpec) -> Option<u64> {
+fn whole_pages(read_ahead_kb: u64, spec: &JobSpec) -> Option<u64> {
     let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok());
     let page_kb = (page_size.unwrap_or(4096) / 1024).max(1);
     Some(read_ahead_kb - read_ahead_kb % page_kb)
@@ -171,7 +171,7 @@ fn whole_pages(read_ahead_kb: u64, spec: &ProgramSpec) -> Option<u64> {
 ///
 /// # Errors
 /// When a file cannot be used, or two names refer to the same file.
-fn existing_files(spec: &mut ProgramSpec) -> Result<Vec<String>, Error> {
+fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
     for ExistingFile { name, path, is_elf, found } in spec.existing_files() {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
+use filemap_job::{Elf, JobFlags, JobSpec, format_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -20,14 +20,14 @@ pub const MAX_JOB_BYTES: u64 = 16 << 20;
 const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 
 /// Parses the job file at `path`.
-pub fn job_file(path: &str) -> Result<JobSpec, Error> {
+pub fn job_file(path: &str) -> Result<JobFlags, Error> {
     let text = read("job file", path, MAX_JOB_BYTES)?;
-    JobSpec::from_toml(&text)
+    JobFlags::from_toml(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
 /// Loads the accesses files that `spec` names into it, unless they are loaded already.
-pub fn accesses_files(spec: &mut ProgramSpec) -> Result<(), Error> {
+pub fn accesses_files(spec: &mut JobSpec) -> Result<(), Error> {
     for (path, text) in spec.accesses_files().filter(|(_, text)| text.is_none()) {
         *text = Some(read("accesses file", path, MAX_ACCESSES_BYTES)?);
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use filemap_job::program::THRASH;
-use filemap_job::{Job, JobSpec, ProgramSpec, Record, shell_word};
+use filemap_job::{Job, JobFlags, JobSpec, Record, shell_word};
 use filemap_model::Profile;
 
 use crate::error::Error;
@@ -19,12 +19,12 @@ use crate::variants::Variant;
 #[derive(Clone, Debug)]
 pub enum JobSource {
     /// Flags only, or a job file with the same keys.
-    Flags(Box<JobSpec>),
+    Flags(Box<JobFlags>),
     /// A job file with tables.
-    Tables(Box<ProgramSpec>),
+    Tables(Box<JobSpec>),
     /// A recording. Each sentence states an approximation: where the job differs from the recorded
     /// program.
-    Recording(Box<ProgramSpec>, Vec<String>),
+    Recording(Box<JobSpec>, Vec<String>),
 }
 
 /// The job of a command.
@@ -35,9 +35,9 @@ pub struct JobInput {
     /// Contents of that file; empty flags without one.
     source: JobSource,
     /// The flags of the command line.
-    pub flags: JobSpec,
+    pub flags: JobFlags,
     /// The job, in which flags override the file.
-    pub spec: ProgramSpec,
+    pub spec: JobSpec,
 }
 
 impl JobInput {
@@ -45,10 +45,10 @@ impl JobInput {
     ///
     /// # Errors
     /// When a flag does not apply to the job, or an accesses file or program cannot be read.
-    pub fn new(path: Option<&str>, source: JobSource, flags: JobSpec) -> Result<JobInput, Error> {
+    pub fn new(path: Option<&str>, source: JobSource, flags: JobFlags) -> Result<JobInput, Error> {
         let path = path.map(String::from);
-        let mut input = JobInput { path, source, flags, spec: ProgramSpec::default() };
-        input.spec = input.spec_with(&JobSpec::default())?;
+        let mut input = JobInput { path, source, flags, spec: JobSpec::default() };
+        input.spec = input.spec_with(&JobFlags::default())?;
         Ok(input)
     }
 
@@ -56,7 +56,7 @@ impl JobInput {
     ///
     /// # Errors
     /// As for [`JobInput::new`].
-    pub fn spec_with(&self, changes: &JobSpec) -> Result<ProgramSpec, Error> {
+    pub fn spec_with(&self, changes: &JobFlags) -> Result<JobSpec, Error> {
         let flags = self.flags.clone().overlay(changes.clone());
         let (tables, error) = match &self.source {
             JobSource::Flags(own) => {
@@ -64,7 +64,7 @@ impl JobInput {
                 if flags.is_thrash() {
                     host::resolve_cpus(&mut flags);
                 }
-                let mut spec = ProgramSpec::from_flags(&flags)?;
+                let mut spec = JobSpec::from_flags(&flags)?;
                 input::accesses_files(&mut spec)?;
                 return Ok(spec);
             }
@@ -113,7 +113,7 @@ impl JobInput {
     ///
     /// # Errors
     /// As for [`host::resolve`].
-    pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
+    pub fn resolve(&self, spec: &mut JobSpec) -> Result<Found, Error> {
         let mut found = host::resolve(spec).map_err(|error| match error {
             Error::InFile { .. } | Error::CannotRun(_) => error,
             error if self.has_tables() => self.named(error),
@@ -129,7 +129,7 @@ impl JobInput {
     ///
     /// # Errors
     /// When the job is invalid.
-    pub fn validate(&self, spec: &ProgramSpec) -> Result<Job, Error> {
+    pub fn validate(&self, spec: &JobSpec) -> Result<Job, Error> {
         self.validate_for(spec, input::host_release().as_deref())
     }
 
@@ -137,7 +137,7 @@ impl JobInput {
     ///
     /// # Errors
     /// When the job is invalid.
-    pub fn validate_for(&self, spec: &ProgramSpec, release: Option<&str>) -> Result<Job, Error> {
+    pub fn validate_for(&self, spec: &JobSpec, release: Option<&str>) -> Result<Job, Error> {
         spec.validate(release).map_err(|error| {
             if self.has_tables() { self.named(error.into()) } else { error.into() }
         })
@@ -188,7 +188,7 @@ impl JobInput {
     }
 
     /// The command `name` with the file of this job, and `flags`.
-    pub fn command_of(&self, name: &str, flags: &JobSpec) -> String {
+    pub fn command_of(&self, name: &str, flags: &JobFlags) -> String {
         let words = ["filemap".to_string(), name.to_string()];
         let file = self.path.as_deref().map(shell_word);
         words.into_iter().chain(file).chain(flags.flags()).collect::<Vec<_>>().join(" ")
@@ -208,8 +208,8 @@ impl JobInput {
     ///
     /// # Errors
     /// When a setting does not apply to the job.
-    pub fn in_variant(&self, variant: &Variant) -> Result<ProgramSpec, Error> {
-        let mut spec = self.spec_with(&variant.applied(&JobSpec::default()))?;
+    pub fn in_variant(&self, variant: &Variant) -> Result<JobSpec, Error> {
+        let mut spec = self.spec_with(&variant.applied(&JobFlags::default()))?;
         for (name, advice) in variant.advice_at() {
             spec.advise(Some(name), &advice)?;
         }
@@ -258,8 +258,8 @@ impl PlannedJob<'_> {
         let PlannedJob { input, job, profile, warnings } = self;
         input.leave_lists(record);
         record.warnings = warnings.clone();
-        record.warnings.extend(job.without_effect());
-        record.warnings.extend(job.told_of_seeds(seeds.unwrap_or(1)));
+        record.warnings.extend(job.idle_settings());
+        record.warnings.extend(job.seed_warnings(seeds.unwrap_or(1)));
         let kernel = input.spec.kernel.as_deref();
         record.warnings.extend(kernel_match::warnings(kernel, &[job])?);
         if seeds.is_none() {

@@ -118,7 +118,7 @@ fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
 
     use super::*;
 
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn a_file_of_another_kernels_machine_is_told() {
         let job = |keys: &str| {
-            let spec = JobSpec::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
+            let spec =
+                JobFlags::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
             spec.unwrap().validate(None).unwrap()
         };
         let warning =

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use filemap_job::{EngineKind, ProgramSpec};
+use filemap_job::{EngineKind, JobSpec};
 use filemap_model::Profile;
 
 use crate::error::{Error, reason};
@@ -34,7 +34,7 @@ const MAX_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// A file that cannot be read, or is no profile.
-pub fn resolve(spec: &mut ProgramSpec) -> Result<Profile, Error> {
+pub fn resolve(spec: &mut JobSpec) -> Result<Profile, Error> {
     resolve_name(&mut spec.machine, spec.on.as_deref())
 }
 
@@ -48,9 +48,9 @@ pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Resu
     match machine.as_deref() {
         // A real kernel costs what it costs.
         None if !on_model => Ok(Profile::DEFAULT),
-        name @ Some(_) => named(name),
+        name @ Some(_) => load_profile(name),
         None => {
-            let (name, profile) = users_own()?;
+            let (name, profile) = user_profile()?;
             *machine = Some(name);
             Ok(profile)
         }
@@ -61,7 +61,7 @@ pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Resu
 ///
 /// # Errors
 /// A file that cannot be read, or is no profile.
-pub fn named(name: Option<&str>) -> Result<Profile, Error> {
+pub fn load_profile(name: Option<&str>) -> Result<Profile, Error> {
     match name {
         None | Some(DEFAULT) => Ok(Profile::DEFAULT),
         Some(SERVER) => Ok(Profile::parse(SERVER_TEXT)?),
@@ -71,7 +71,7 @@ pub fn named(name: Option<&str>) -> Result<Profile, Error> {
                  filemap calibrate",
             )))
         }
-        Some(path) => at(path),
+        Some(path) => read_profile(path),
     }
 }
 
@@ -81,7 +81,7 @@ pub fn is_built_in(name: &str) -> bool {
 }
 
 /// Reads the profile at `path`.
-fn at(path: &str) -> Result<Profile, Error> {
+fn read_profile(path: &str) -> Result<Profile, Error> {
     let text = input::read("machine profile", path, MAX_BYTES)?;
     Profile::parse(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
@@ -109,7 +109,7 @@ pub fn path() -> Result<String, Error> {
 ///
 /// # Errors
 /// If the file exists and is not a valid profile.
-pub fn users_own() -> Result<(String, Profile), Error> {
+pub fn user_profile() -> Result<(String, Profile), Error> {
     let missing = |path: &String| {
         use io::ErrorKind::{NotADirectory, NotFound};
         let found = Path::new(path).symlink_metadata();
@@ -118,7 +118,7 @@ pub fn users_own() -> Result<(String, Profile), Error> {
     let Some(path) = path().ok().filter(|path| !missing(path)) else {
         return Ok((DEFAULT.to_string(), Profile::DEFAULT));
     };
-    match at(&path) {
+    match read_profile(&path) {
         Ok(profile) => Ok((path, profile)),
         Err(error) => Err(Error::UserProfile { error: Box::new(error) }),
     }
@@ -135,6 +135,6 @@ pub fn make_directory(path: &str) -> Result<(), Error> {
 }
 
 /// Whether a command has to name the machine profile `name` to use it.
-pub fn needs_said(name: &str) -> bool {
-    users_own().map_or(true, |(usual, _)| usual != name)
+pub fn needs_flag(name: &str) -> bool {
+    user_profile().map_or(true, |(usual, _)| usual != name)
 }

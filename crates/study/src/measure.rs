@@ -8,7 +8,7 @@ use crate::verdict::median_of;
 
 /// A figure over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Measure {
+pub struct Measurement {
     /// Median.
     #[serde(serialize_with = "whole_if_it_is")]
     pub median: f64,
@@ -23,14 +23,14 @@ pub struct Measure {
     pub max: f64,
 }
 
-impl Measure {
+impl Measurement {
     /// Statistics of `samples`; `None` if empty.
-    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Measure> {
+    pub fn from_samples(samples: impl IntoIterator<Item = f64>) -> Option<Measurement> {
         let samples: Vec<f64> = samples.into_iter().collect();
         let min = samples.iter().copied().reduce(f64::min)?;
         let max = samples.iter().copied().reduce(f64::max)?;
         let median = median_of(&samples);
         let deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
-        Some(Measure { median, mad: median_of(&deviations), min, max })
+        Some(Measurement { median, mad: median_of(&deviations), min, max })
     }
 }

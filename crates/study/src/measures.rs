@@ -9,51 +9,57 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::figures::{FIGURES, Figure, seen};
-use crate::measure::Measure;
+use crate::measure::Measurement;
 
 /// Each of [`FIGURES`] over the runs of a record, by its JSON key; `None` if no run has the figure.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measures(Vec<Option<Measure>>);
+pub struct RecordMeasurements(Vec<Option<Measurement>>);
 
-impl Measures {
+impl RecordMeasurements {
     /// Measures `record`; `job` is the job that it ran, if known.
-    pub(crate) fn of(record: &Record, job: Option<&Job>) -> Self {
+    pub(crate) fn from_record(record: &Record, job: Option<&Job>) -> Self {
         let seen = seen(record, job);
-        Measures(FIGURES.iter().map(|figure| Measure::of(figure.of_runs(&seen))).collect())
+        RecordMeasurements(
+            FIGURES.iter().map(|figure| Measurement::from_samples(figure.of_runs(&seen))).collect(),
+        )
     }
 
     /// The measures stored in `record`, or computed from its runs if it stores none.
-    pub(crate) fn or_of(&self, record: &Record) -> Cow<'_, Self> {
-        if self.0.is_empty() { Cow::Owned(Measures::of(record, None)) } else { Cow::Borrowed(self) }
+    pub(crate) fn or_computed(&self, record: &Record) -> Cow<'_, Self> {
+        if self.0.is_empty() {
+            Cow::Owned(RecordMeasurements::from_record(record, None))
+        } else {
+            Cow::Borrowed(self)
+        }
     }
 
     /// Each figure with its measure.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static Figure, Option<&Measure>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static Figure, Option<&Measurement>)> {
         FIGURES.iter().zip(self.0.iter().map(Option::as_ref))
     }
 }
 
-impl Serialize for Measures {
+impl Serialize for RecordMeasurements {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(figure, measure)| (figure.key, measure)))
     }
 }
 
-impl<'de> Deserialize<'de> for Measures {
+impl<'de> Deserialize<'de> for RecordMeasurements {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let by_key: BTreeMap<String, Option<Measure>> = BTreeMap::deserialize(deserializer)?;
+        let by_key: BTreeMap<String, Option<Measurement>> = BTreeMap::deserialize(deserializer)?;
         let of = |figure: &Figure| by_key.get(figure.key).copied().flatten();
-        Ok(Measures(FIGURES.iter().map(of).collect()))
+        Ok(RecordMeasurements(FIGURES.iter().map(of).collect()))
     }
 }
 
-impl JsonSchema for Measures {
+impl JsonSchema for RecordMeasurements {
     fn schema_name() -> Cow<'static, str> {
         "Measures".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let measure = generator.subschema_for::<Option<Measure>>();
+        let measure = generator.subschema_for::<Option<Measurement>>();
         let properties = FIGURES.iter().map(|figure| {
             let mut own = measure.clone();
             own.insert("description".to_string(), format!("{}.", figure.name.trim()).into());

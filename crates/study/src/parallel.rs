@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 
 /// Minimum address space (`ulimit -v`) for threads. glibc aborts the process when a thread finds no
 /// memory while it starts.
-const LEAST_ADDRESS_SPACE: u64 = 1 << 30;
+const MIN_ADDRESS_SPACE: u64 = 1 << 30;
 
 /// Maps `items` in parallel, with the results in order; sequentially if there is no room for
 /// threads.
@@ -18,7 +18,7 @@ pub fn map<T: Send, R: Send, E: Send>(
     of: impl Fn(T) -> Result<R, E> + Send + Sync,
 ) -> Result<Vec<R>, E> {
     let space = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
-    let threads = items.len() > 1 && space >= LEAST_ADDRESS_SPACE;
+    let threads = items.len() > 1 && space >= MIN_ADDRESS_SPACE;
     match threads.then(|| ThreadPoolBuilder::new().build()) {
         // Items vary widely in cost, so each is stolen alone.
         Some(Ok(pool)) => {

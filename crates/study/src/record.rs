@@ -2,7 +2,7 @@
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_job::program::MappingSpec;
-use filemap_job::{EngineKind, ProgramSpec, Record, Run, Spread, Summary};
+use filemap_job::{EngineKind, JobSpec, Record, Run, Spread, Summary};
 use serde_json::Value;
 
 use crate::compare::emulated::is_emulated;
@@ -10,7 +10,7 @@ use crate::figures;
 use crate::setup;
 use crate::spread;
 use crate::verdict;
-use filemap_report::Outcomes;
+use filemap_report::SpreadRow;
 use filemap_report::units::{number, time};
 
 /// Maximum width of a machine profile's path in a report, in characters.
@@ -75,7 +75,7 @@ pub(crate) fn heading(record: &Record) -> String {
 }
 
 /// Whether the job has one file, and one thread with a single phase.
-fn has_only_phase(job: &ProgramSpec) -> bool {
+fn has_only_phase(job: &JobSpec) -> bool {
     let ([file], [thread]) = (&job.file[..], &job.thread[..]) else { return false };
     let [phase] = &thread.phase[..] else { return false };
     let is_one = file.count.unwrap_or(1) == 1 && thread.count.unwrap_or(1) == 1;
@@ -126,7 +126,7 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
 }
 
 /// Whether `job` has an executable mapping at any time.
-fn maps_code(job: &ProgramSpec) -> bool {
+fn maps_code(job: &JobSpec) -> bool {
     let is_exec =
         |protection: &Option<String>| protection.as_deref() == Some(SplitProt::Exec.name());
     let mut steps = job.thread.iter().flat_map(|thread| &thread.phase);
@@ -151,14 +151,14 @@ pub(crate) fn runs_are(record: &Record) -> &'static str {
 }
 
 /// Bytes read by each run of `record`, as a chart row called `name`.
-pub(crate) fn outcomes(name: String, record: &Record) -> Outcomes {
+pub(crate) fn outcomes(name: String, record: &Record) -> SpreadRow {
     let is_seed = runs_are(record) == "seed";
     let runs = record.runs.iter().zip(figures::seen(record, None)).enumerate();
     let runs = runs.filter_map(|(at, (run, seen))| {
         let name = if is_seed { run.seed.to_string() } else { (at + 1).to_string() };
         Some((format!("{} {name}", runs_are(record)), seen.read_bytes()?))
     });
-    Outcomes { name, runs: runs.collect() }
+    SpreadRow { name, runs: runs.collect() }
 }
 
 /// A one-line note about the elapsed time.

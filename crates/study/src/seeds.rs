@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::spread;
-use crate::stats::Sample;
+use crate::stats::SampleStats;
 use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
-use filemap_model::{Model, Profile};
+use filemap_model::{ModelEngine, Profile};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
@@ -15,17 +15,17 @@ use crate::parallel;
 const OTHER_SEEDS: u64 = 12;
 
 /// Minimum number of further seeds worth trying.
-const LEAST_SEEDS: u64 = 4;
+const MIN_SEEDS: u64 = 4;
 
 /// Budget of all these runs together, in accesses, faults, readahead calls and groups of 64 pages
 /// read: a few seconds.
-const MOST_WORK: u64 = 1 << 26;
+const MAX_WORK: u64 = 1 << 26;
 
 /// Processor time budget of all these runs together: a second on two processors.
-const MOST_TIME: Duration = Duration::from_secs(2);
+const MAX_CPU_TIME: Duration = Duration::from_secs(2);
 
 /// Processor time of this process so far.
-pub fn spent() -> Duration {
+pub fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -66,7 +66,7 @@ pub struct RanJob<'a> {
 /// # Errors
 /// If no thread can be started.
 pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> {
-    let begun = spent();
+    let begun = process_cpu_time();
     let model = |cell: &&RanJob| cell.job.engine == EngineKind::Model;
     let has_model = cells.iter().any(|cell| model(&cell));
     let drawn = cells.iter().filter(|cell| {
@@ -75,9 +75,9 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
     });
     let drawn: Vec<&RanJob> = drawn.collect();
     let once: u64 = drawn.iter().map(|cell| work(cell.record)).sum();
-    let in_time = MOST_TIME.as_nanos() / took.as_nanos().max(1);
-    let others = OTHER_SEEDS.min(MOST_WORK / once.max(1)).min(in_time as u64);
-    if others < LEAST_SEEDS {
+    let in_time = MAX_CPU_TIME.as_nanos() / took.as_nanos().max(1);
+    let others = OTHER_SEEDS.min(MAX_WORK / once.max(1)).min(in_time as u64);
+    if others < MIN_SEEDS {
         return Ok(Vec::new());
     }
     let runs = drawn.iter().enumerate().flat_map(|(at, cell)| {
@@ -86,11 +86,11 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |(at, seed): (usize, u64)| {
         // A run may take longer with another seed or on a kernel: stop at the deadline.
-        if spent() - begun > MOST_TIME {
+        if process_cpu_time() - begun > MAX_CPU_TIME {
             return Ok(None);
         }
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
-        let ran = Model { profile: *drawn[at].profile }.run(&job).ok();
+        let ran = ModelEngine { profile: *drawn[at].profile }.run(&job).ok();
         let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran)));
         Ok::<_, Error>(ran.map(read))
     };
@@ -99,7 +99,7 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
         let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
         let own = spread::bytes_read(cell.record);
         let own = own.into_iter().filter(|_| cell.job.engine == EngineKind::Model);
-        spread::warning(cell.name, &Sample::of(own.chain(others).collect())?)
+        spread::warning(cell.name, &SampleStats::from_sorted(own.chain(others).collect())?)
     };
     Ok(drawn.iter().enumerate().filter_map(warning).collect())
 }
@@ -120,5 +120,5 @@ fn work(record: &Record) -> u64 {
 
 /// Whether the job of `record` can run `times` more times within the budget.
 pub fn is_cheap(record: &Record, times: u64) -> bool {
-    work(record).saturating_mul(times) <= MOST_WORK
+    work(record).saturating_mul(times) <= MAX_WORK
 }

@@ -2,7 +2,7 @@
 
 use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec};
 use filemap_job::{
-    Advice, DEFAULT_SEED, EngineKind, ProgramSpec, Record, SizeText, SplitProt, parse_size,
+    Advice, DEFAULT_SEED, EngineKind, JobSpec, Record, SizeText, SplitProt, parse_size,
 };
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub fn of_record(record: &Record) -> Part {
 
 /// The setup of a resolved job that runs both in the model and on a kernel: the running one, or the
 /// job's image.
-pub fn of_job(job: &ProgramSpec) -> Part {
+pub fn of_job(job: &JobSpec) -> Part {
     let which = if job.image.is_some() { "booted" } else { "running" };
     let series = job.with.as_deref().filter(|with| *with != "baseline");
     let with = series.map_or(String::new(), |series| format!(" with {series}"));
@@ -94,7 +94,7 @@ fn lines_of(record: &Record, series: Option<&str>) -> Vec<Line> {
     lines
 }
 
-fn lines(job: &ProgramSpec, kernel: String) -> Vec<Line> {
+fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
     let own = if job.is_single_mapping() {
         let (file_spec, mapping_spec) = (&job.file[0], &job.mapping[0]);
         vec![
@@ -109,7 +109,7 @@ fn lines(job: &ProgramSpec, kernel: String) -> Vec<Line> {
 }
 
 /// The lines about the tables of a job.
-fn tables(job: &ProgramSpec) -> Vec<Line> {
+fn tables(job: &JobSpec) -> Vec<Line> {
     let seed = job.seed.filter(|seed| *seed != DEFAULT_SEED);
     let seed = seed.map_or(String::new(), |seed| format!("seed {seed}"));
     let cpus = job.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
@@ -123,7 +123,7 @@ fn tables(job: &ProgramSpec) -> Vec<Line> {
 }
 
 /// `2 files`.
-pub(crate) fn files_of(program: &ProgramSpec) -> String {
+pub(crate) fn files_of(program: &JobSpec) -> String {
     match program.file.iter().map(|file| file.count.unwrap_or(1)).sum() {
         1u64 => "1 file".to_string(),
         files => format!("{files} files"),
@@ -131,7 +131,7 @@ pub(crate) fn files_of(program: &ProgramSpec) -> String {
 }
 
 /// `8 threads`.
-pub(crate) fn threads_of(program: &ProgramSpec) -> String {
+pub(crate) fn threads_of(program: &JobSpec) -> String {
     match program.thread.iter().map(|thread| thread.count.unwrap_or(1)).sum() {
         1u64 => "1 thread".to_string(),
         threads => format!("{threads} threads"),
@@ -139,7 +139,7 @@ pub(crate) fn threads_of(program: &ProgramSpec) -> String {
 }
 
 /// The lines about the machine that a job runs on.
-fn of_machine(job: &ProgramSpec, kernel: String) -> [Line; 3] {
+fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
     let [arch, page_size] = architecture(job);
@@ -155,7 +155,7 @@ fn said(holds: bool, text: impl Into<String>) -> String {
     if holds { text.into() } else { String::new() }
 }
 
-fn file(job: &ProgramSpec, file: &FileSpec) -> Vec<String> {
+fn file(job: &JobSpec, file: &FileSpec) -> Vec<String> {
     let is_elf = job.mapping.iter().any(|mapping| mapping.elf);
     vec![
         size(&file.size).filter(|_| !is_elf).map_or_else(String::new, bytes),
@@ -166,7 +166,7 @@ fn file(job: &ProgramSpec, file: &FileSpec) -> Vec<String> {
 }
 
 /// `xfs with blocks of 16.0 KiB`.
-fn filesystem(job: &ProgramSpec) -> String {
+fn filesystem(job: &JobSpec) -> String {
     let name = job.fs.clone().unwrap_or_default();
     match size(&job.block_size) {
         Some(block) => format!("{name} with blocks of {}", bytes(block)),
@@ -174,7 +174,7 @@ fn filesystem(job: &ProgramSpec) -> String {
     }
 }
 
-fn mapping(job: &ProgramSpec, mapping: &MappingSpec) -> Vec<String> {
+fn mapping(job: &JobSpec, mapping: &MappingSpec) -> Vec<String> {
     let file_size = size(&job.file[0].size);
     let offset = size(&mapping.offset).unwrap_or(0.0);
     let len = size(&mapping.len).or(file_size.map(|all| all - offset));
@@ -206,7 +206,7 @@ fn mapping(job: &ProgramSpec, mapping: &MappingSpec) -> Vec<String> {
 }
 
 /// Describes the accesses of a job with a single mapping.
-fn accesses(job: &ProgramSpec) -> String {
+fn accesses(job: &JobSpec) -> String {
     match &job.thread[0].phase[..] {
         [only] => phase(only, only.seed.or(job.seed)),
         [cold, random] if is_exec(cold, random) => {
@@ -255,7 +255,7 @@ fn phase(phase: &ThreadPhaseSpec, seed: Option<u64>) -> String {
     text
 }
 
-fn memory(job: &ProgramSpec) -> String {
+fn memory(job: &JobSpec) -> String {
     let limits = [
         ("RAM", &job.ram),
         ("page cache at most", &job.cache_limit),
@@ -293,7 +293,7 @@ pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
 }
 
 /// Architecture and page size, each empty if it is the usual one.
-fn architecture(job: &ProgramSpec) -> [String; 2] {
+fn architecture(job: &JobSpec) -> [String; 2] {
     let page = size(&job.page_size).unwrap_or(4096.0);
     let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();
     [arch.to_string(), said(page != 4096.0, format!("pages of {}", bytes(page)))]
@@ -309,12 +309,12 @@ fn size(text: &Option<SizeText>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
 
     use super::*;
 
     fn facts(toml: &str) -> String {
-        let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
+        let job = JobFlags::from_toml(toml).unwrap().validate(None).unwrap();
         let record = Record::new(&job, "model", serde_json::Map::new(), Vec::new());
         let Part::Facts(facts) = of_record(&record) else { panic!("facts") };
         facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect()
@@ -353,7 +353,7 @@ mod tests {
     fn what_differs_is_said_by_variant() {
         let job = |keys: &str| {
             let toml = format!("workload = 'first'\nfile_size = '1m'\n{keys}");
-            let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+            let job = JobFlags::from_toml(&toml).unwrap().validate(None).unwrap();
             Record::new(&job, "model", serde_json::Map::new(), Vec::new())
         };
         let of = |keys: &[&str]| {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_kernel_has_its_switches() {
-        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let job = JobFlags::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
         let mut environment = serde_json::Map::new();
         environment.insert("kernel".into(), "6.12.1".into());
         let said = |environment: &serde_json::Map<String, Value>| {

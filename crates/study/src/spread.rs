@@ -3,7 +3,7 @@
 use filemap_job::Record;
 
 use crate::figures::{FigureInput, seen};
-use crate::stats::{Mode, Sample};
+use crate::stats::{Mode, SampleStats};
 use filemap_report::units::{bytes, bytes_range};
 
 /// Ratio of maximum to minimum bytes read over seeds above which the spread is wide.
@@ -13,7 +13,7 @@ pub const WIDE_FACTOR: f64 = 1.5;
 pub const ENOUGH_SEEDS: u64 = 25;
 
 /// `with one seed`, `over 25 seeds`.
-pub(crate) fn over_seeds(seeds: usize) -> String {
+pub(crate) fn seeds_phrase(seeds: usize) -> String {
     match seeds {
         1 => "with one seed".to_string(),
         seeds => format!("over {seeds} seeds"),
@@ -42,12 +42,12 @@ pub fn bytes_read(record: &Record) -> Vec<f64> {
 }
 
 /// Whether bytes read vary so much over seeds that one seed is no basis for a conclusion.
-pub fn is_wide(read: &Sample) -> bool {
+pub fn is_wide(read: &SampleStats) -> bool {
     read.max > WIDE_FACTOR * read.min
 }
 
 /// Warning for a `variant` that ran with one seed, if `read` (bytes with other seeds) is wide.
-pub fn warning(variant: &str, read: &Sample) -> Option<String> {
+pub fn warning(variant: &str, read: &SampleStats) -> Option<String> {
     is_wide(read).then(|| {
         format!(
             "with other seeds {variant} reads from {}; give --seeds {ENOUGH_SEEDS}",
@@ -57,7 +57,7 @@ pub fn warning(variant: &str, read: &Sample) -> Option<String> {
 }
 
 /// Note on a `variant` that ran with several seeds, if it has several outcomes.
-pub(crate) fn note(variant: &str, read: &Sample) -> Option<String> {
+pub(crate) fn note(variant: &str, read: &SampleStats) -> Option<String> {
     (read.modes.len() > 1).then(|| {
         format!(
             "{variant} has several outcomes, so that its median says little: of {} runs {}.",
@@ -81,8 +81,8 @@ mod tests {
 
     const GIB: f64 = (1u64 << 30) as f64;
 
-    fn sample(gib: &[f64]) -> Sample {
-        Sample::of(gib.iter().map(|gib| gib * GIB).collect()).unwrap()
+    fn sample(gib: &[f64]) -> SampleStats {
+        SampleStats::from_sorted(gib.iter().map(|gib| gib * GIB).collect()).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) const MAD: &str =
 
 /// Samples with their descriptive statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Sample {
+pub struct SampleStats {
     /// Arithmetic mean.
     pub mean: f64,
     /// Median; the mean of the two middle samples for an even number.
@@ -38,15 +38,15 @@ pub struct Mode {
     pub max: f64,
 }
 
-impl Sample {
+impl SampleStats {
     /// Statistics of `samples`; `None` if empty.
-    pub fn of(samples: Vec<f64>) -> Option<Sample> {
+    pub fn from_sorted(samples: Vec<f64>) -> Option<SampleStats> {
         let mut sorted = samples.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let (&min, &max) = (sorted.first()?, sorted.last()?);
         let mean = mean(&sorted);
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Sample {
+        Some(SampleStats {
             mean,
             median: median(&sorted)?,
             sd: (squares / (sorted.len().max(2) - 1) as f64).sqrt(),
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn samples() {
-        assert_eq!(Sample::of(vec![]), None);
-        let one = Sample::of(vec![3.0]).unwrap();
+        assert_eq!(SampleStats::from_sorted(vec![]), None);
+        let one = SampleStats::from_sorted(vec![3.0]).unwrap();
         assert_eq!((one.mean, one.median, one.sd, one.min, one.max), (3.0, 3.0, 0.0, 3.0, 3.0));
-        let four = Sample::of(vec![9.0, 1.0, 3.0, 3.0]).unwrap();
+        let four = SampleStats::from_sorted(vec![9.0, 1.0, 3.0, 3.0]).unwrap();
         assert_eq!((four.mean, four.median, four.min, four.max), (4.0, 3.0, 1.0, 9.0));
         assert_eq!(four.sd, 12f64.sqrt());
         assert_eq!(four.samples, [9.0, 1.0, 3.0, 3.0]);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn modes_are_a_factor_of_two_apart() {
         let modes = |samples: &[f64]| -> Vec<(usize, f64)> {
-            let sample = Sample::of(samples.to_vec()).unwrap();
+            let sample = SampleStats::from_sorted(samples.to_vec()).unwrap();
             sample.modes.iter().map(|mode| (mode.count, mode.mean)).collect()
         };
         assert_eq!(modes(&[223.0, 1.0, 224.0, 1.5]), [(2, 1.25), (2, 223.5)]);

@@ -103,10 +103,13 @@ pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observation, Err
         let asked =
             ObserveOptions { settled: false, expected_events: expected, may_lack_switches: false };
         let mut observed = None;
-        Boot::with_notify(engines.tell()).observe_each(&[(program, asked)], |_, recording| {
-            observed = Some(recording.and_then(|recording| recording.observation(program)));
-            Ok::<_, Error>(true)
-        })?;
+        Boot::with_notify(engines.message_sink()).observe_each(
+            &[(program, asked)],
+            |_, recording| {
+                observed = Some(recording.and_then(|recording| recording.observation(program)));
+                Ok::<_, Error>(true)
+            },
+        )?;
         return Ok(observed.expect("each program is told of")?);
     }
     let (journal, _undoing) = engines.journal()?;

@@ -18,7 +18,7 @@
 use std::str::FromStr;
 
 use filemap_core::series::Series;
-use filemap_job::{Flag, JobSpec, advice};
+use filemap_job::{Flag, JobFlags, advice};
 
 use crate::error::Error;
 
@@ -26,7 +26,7 @@ use crate::error::Error;
 const ADVICE: &str = "advice";
 
 /// Sets `key` to `value`; advice is added to the advice set before.
-fn set(spec: &mut JobSpec, key: &str, value: &str) -> Result<(), filemap_job::Error> {
+fn set(spec: &mut JobFlags, key: &str, value: &str) -> Result<(), filemap_job::Error> {
     match spec.advice.take() {
         Some(before) if key == ADVICE => spec.set(key, &format!("{before},{value}")),
         before => {
@@ -142,7 +142,7 @@ impl Variant {
 
     /// Refuses repeated settings and invalid values.
     fn check(&self) -> Result<(), String> {
-        let mut spec = JobSpec::default();
+        let mut spec = JobFlags::default();
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in self.settings() {
             if seen.contains(&key) && key != ADVICE {
@@ -233,8 +233,8 @@ impl Variant {
     }
 
     /// `spec` with the series and settings of this variant.
-    pub fn applied(&self, spec: &JobSpec) -> JobSpec {
-        let mut own = JobSpec::default();
+    pub fn applied(&self, spec: &JobFlags) -> JobFlags {
+        let mut own = JobFlags::default();
         for (key, value) in self.settings() {
             set(&mut own, key, value).expect("it was checked when it was read");
         }
@@ -391,7 +391,7 @@ mod tests {
     /// Applying a variant equals giving its settings and series as flags.
     #[test]
     fn a_variant_is_a_job_with_its_flags() {
-        let spec = JobSpec::from_toml("workload = 'random'\nfile_size = '1g'\nfraction = 0.5");
+        let spec = JobFlags::from_toml("workload = 'random'\nfile_size = '1g'\nfraction = 0.5");
         let spec = spec.unwrap();
         for (variant, keys) in [
             ("baseline", "with = 'baseline'"),
@@ -403,7 +403,7 @@ mod tests {
             ("exec=true+split=16", "with = 'baseline'\nexec = true\nsplit = 16"),
         ] {
             let applied = parse(variant).unwrap()[0].applied(&spec);
-            let flags = JobSpec::from_toml(keys).unwrap();
+            let flags = JobFlags::from_toml(keys).unwrap();
             assert_eq!(applied, spec.clone().overlay(flags), "{variant}");
         }
     }

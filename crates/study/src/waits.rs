@@ -14,7 +14,7 @@ pub(crate) fn calls(title: &str, calls: &[Wait]) -> Table {
         let times = [call.p50_ns, call.p99_ns, call.max_ns].map(|ns| time(ns as f64));
         [call.cause.clone(), number(call.count as f64)].into_iter().chain(times).collect()
     };
-    Table::of(["call"], SPANS, calls.iter().map(row)).titled(title)
+    Table::from_parts(["call"], SPANS, calls.iter().map(row)).with_title(title)
 }
 
 /// A table of `waits`.

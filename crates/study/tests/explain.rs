@@ -1,21 +1,23 @@
 //! Explanations of small logs that are written by hand.
 
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log, MissChange, MissChangeCause};
+use filemap_core::decision::{
+    Cause, Decision, Lock, Log, MissChange, MissChangeCause, ReadaheadSnapshot,
+};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_study::explain::{CounterVisibility, Explanation, Origin, TraceExplainer};
 
 /// A job that accesses these pages of a mapping of pages `start..end` of a file of 2048 pages.
-fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobSpec)) -> Job {
+fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobFlags)) -> Job {
     let size = |pages: u64| (pages * 4096).to_string().parse().expect("a size");
     let lines: Vec<String> = accesses.iter().map(u64::to_string).collect();
-    let mut spec = JobSpec {
+    let mut spec = JobFlags {
         accesses_file: Some("list".to_string()),
         accesses_text: Some(lines.join("\n")),
         file_size: Some(size(2048)),
         map_offset: Some(size(start)),
         map_len: Some(size(end - start)),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     change(&mut spec);
     spec.validate(None).expect("a job")
@@ -221,7 +223,7 @@ fn a_read_uses_every_page_of_its_block() {
         spec.bs = Some("16k".parse().expect("a size"));
         spec.accesses = Some(2);
     });
-    let found = Found { req: PageCount(4), ..Found::default() };
+    let found = ReadaheadSnapshot { req: PageCount(4), ..ReadaheadSnapshot::default() };
     let entered = Decision::Entered { cause: Cause::ReadStream, found }.into();
     let found =
         explain(&job, &[vec![entered, window(Cause::ReadStream, 0, 0, 16, 0), added(0, 2, 4)]]);

@@ -2,10 +2,10 @@
 //!
 //! `cargo test --release -p filemap-study --test rent_or_buy -- --ignored --nocapture` prints them.
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_model::{Profile, trace};
 use filemap_study::parallel;
-use filemap_study::search::Space;
+use filemap_study::search::JobSpace;
 
 const SERIES: [&str; 3] = ["baseline", "mmap-miss", "rent-or-buy"];
 
@@ -22,10 +22,10 @@ const READ: usize = 1;
 type Costs = [[f64; 2]; 3];
 
 /// `None` of a job that the model does not run.
-fn costs(job: &JobSpec) -> Option<Costs> {
+fn costs(job: &JobFlags) -> Option<Costs> {
     let mut costs = Costs::default();
     for (cost, series) in costs.iter_mut().zip(SERIES) {
-        let job = JobSpec { with: Some(series.to_string()), ..job.clone() };
+        let job = JobFlags { with: Some(series.to_string()), ..job.clone() };
         let job = job.validate(None).ok()?;
         let run = trace(&job, &Profile::DEFAULT, &mut ()).ok()?;
         let (time, read) = (run.elapsed_ns?, run.counters.bytes_read?);
@@ -34,9 +34,9 @@ fn costs(job: &JobSpec) -> Option<Costs> {
     Some(costs)
 }
 
-fn drawn(number: u64) -> JobSpec {
-    let fixed = JobSpec { kernel: Some("6.12".to_string()), ..JobSpec::default() };
-    Space::of(fixed).drawn(SEED, number)
+fn drawn(number: u64) -> JobFlags {
+    let fixed = JobFlags { kernel: Some("6.12".to_string()), ..JobFlags::default() };
+    JobSpace::new(fixed).random_job(SEED, number)
 }
 
 /// What the series is compared with, each with its cost of a job.
@@ -109,8 +109,8 @@ fn published_jobs() {
     for gib in [20, 4] {
         for workload in ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"] {
             let text = format!("file_size = '{gib}g'\nram = '8g'\nread_ahead_kb = 8192");
-            let job = JobSpec::from_toml(&text).expect("keys of a job");
-            let job = JobSpec { workload: Some(workload.to_string()), ..job };
+            let job = JobFlags::from_toml(&text).expect("keys of a job");
+            let job = JobFlags { workload: Some(workload.to_string()), ..job };
             let costs = costs(&job).expect("published cells are jobs");
             let [base, miss, ours] =
                 costs.map(|[us, kib]| format!("{:8.3} {:8.3}", kib / f64::from(1 << 20), us / 1e6));

@@ -6,12 +6,12 @@ use std::io::Read;
 use filemap_attach::program::{self, Program, parent};
 use filemap_govern::AdviceEnforcer;
 use filemap_job::program::{Job, NamedFile};
-use filemap_job::{JobSpec, Record};
-use filemap_model::Model;
+use filemap_job::{JobFlags, Record};
+use filemap_model::ModelEngine;
 use filemap_recording::may_write;
 use filemap_study::Footer;
 use filemap_study::advise::check::{Check, DEFAULT_RUNS, shell_line};
-use filemap_study::advise::{Bench, Contents, FIRST_BYTES};
+use filemap_study::advise::{AdviseBench, FIRST_BYTES, FileContents};
 
 use crate::Outcome;
 use crate::args::AdviseArgs;
@@ -70,9 +70,10 @@ fn advised(
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
     let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
     check_ends(&program)?;
-    let contents: Vec<Contents> = program.files.iter().map(contents).collect();
+    let contents: Vec<FileContents> = program.files.iter().map(contents).collect();
     let shown = Some(shell_line(&words)).filter(|shown| !shown.is_empty());
-    let bench = Bench { program: &program, profile, contents: &contents, engines: &RealEngines };
+    let bench =
+        AdviseBench { program: &program, profile, contents: &contents, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = warnings;
     let kernel = input.spec.kernel.clone();
@@ -87,7 +88,7 @@ fn advised(
         let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);
     }
-    let ran = Model { profile }.ran(&program, vec![run]);
+    let ran = ModelEngine { profile }.ran(&program, vec![run]);
     let record = Record::of(&program, provenance::stamped(ran));
     advice.footer = Footer::new(std::slice::from_ref(&record), command);
     output.write(&advice.report())?;
@@ -140,21 +141,21 @@ fn check_ends(program: &Job) -> Result<(), Error> {
 }
 
 /// A warning if `flags` give the model another machine than the measured one.
-fn other_machine(flags: &JobSpec) -> Option<String> {
+fn other_machine(flags: &JobFlags) -> Option<String> {
     let given: Vec<String> =
-        JobSpec { machine: None, ..flags.clone() }.flags().into_iter().collect();
+        JobFlags { machine: None, ..flags.clone() }.flags().into_iter().collect();
     (!given.is_empty()).then(|| {
         format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
     })
 }
 
 /// The kind of `file`, detected by its first bytes if it exists.
-fn contents(file: &NamedFile) -> Contents {
+fn contents(file: &NamedFile) -> FileContents {
     let first = file.file.path.as_deref().and_then(|path| {
         let (file, _) = input::regular("file", path).ok()?;
         let mut first = Vec::new();
         file.take(FIRST_BYTES as u64).read_to_end(&mut first).ok()?;
         Some(first)
     });
-    Contents::of(&first.unwrap_or_default(), &file.name)
+    FileContents::identify(&first.unwrap_or_default(), &file.name)
 }

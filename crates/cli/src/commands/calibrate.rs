@@ -2,7 +2,7 @@
 
 use filemap_job::{SizeText, parse_size};
 use filemap_kernel::calibrate::MIN_BYTES;
-use filemap_study::calibrate::{Asked, calibrate};
+use filemap_study::calibrate::{CalibrateOptions, calibrate};
 use filemap_study::machine_profile;
 
 use crate::Outcome;
@@ -31,7 +31,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     let mut output = args.report.open(&Inputs::default(), &[out])?;
     let target = output.take(machine_profile::FLAG).expect("it was opened");
     let command = command(args, rounds);
-    let asked = Asked { bytes, rounds, path, kept, command };
+    let asked = CalibrateOptions { bytes, rounds, path, kept, command };
     let calibration = calibrate(asked, &RealEngines, |profile| target.write(profile.as_bytes()))?;
     output.write(&calibration.report())?;
     Ok(Outcome::Done)

@@ -1,7 +1,7 @@
 //! `filemap compare`.
 
-use filemap_job::{JobSpec, shell_word};
-use filemap_study::compare::{self, Asked, JobFile, Plan};
+use filemap_job::{JobFlags, shell_word};
+use filemap_study::compare::{self, CompareOptions, JobFile, Plan};
 use filemap_study::seeds::with_seeds;
 
 use crate::Outcome;
@@ -75,8 +75,8 @@ fn check_several(args: &CompareArgs) -> Result<(), Error> {
     Ok(())
 }
 
-fn asked(args: &CompareArgs) -> Asked {
-    Asked {
+fn asked(args: &CompareArgs) -> CompareOptions {
+    CompareOptions {
         variants: args.variants.clone(),
         images: args.job.image.clone(),
         modules: args.job.modules.clone(),
@@ -87,7 +87,7 @@ fn asked(args: &CompareArgs) -> Asked {
 
 /// The command that repeats the comparison of several jobs.
 fn command(args: &CompareArgs) -> String {
-    let flags = JobSpec { image: None, modules: None, ..args.job.spec.clone() };
+    let flags = JobFlags { image: None, modules: None, ..args.job.spec.clone() };
     let named = |flag: &'static str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| format!("{flag} {}", shell_word(value))).collect()
     };

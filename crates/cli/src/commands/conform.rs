@@ -1,7 +1,7 @@
 //! `filemap conform`.
 
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, shell_word};
-use filemap_study::conform::{self, Asked, Conformance, job_file};
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, shell_word};
+use filemap_study::conform::{self, ComparedKernel, ConformRecord, job_file};
 
 use crate::Outcome;
 use crate::args::ConformArgs;
@@ -14,14 +14,14 @@ use crate::output::{Inputs, Output};
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
     let own = without_place(&input.flags);
-    let is_job = input.path.is_some() || own != JobSpec::default();
+    let is_job = input.path.is_some() || own != JobFlags::default();
     let is_program = input.has_tables() || own.is_thrash();
     if is_program {
         return of_program((&input, &inputs), args).map_err(|error| input.in_file(error));
     }
     let output = args.output.open(&inputs, &[])?;
     let mut spec = input.spec.clone();
-    let on = Asked::take(&mut spec)?;
+    let on = ComparedKernel::take(&mut spec)?;
     let seed = conform::seed(&own);
     check_seed(&input, &args.fuzz, &own)?;
     if is_job && !args.pattern.is_empty() {
@@ -36,7 +36,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         Some(jobs) => conform::random(jobs, &own)?,
         None if is_job => vec![(conform::JOB.to_string(), spec)],
         None if args.pattern.is_empty() => conform::built_in().to_vec(),
-        None => conform::chosen(&args.pattern)?,
+        None => conform::select_patterns(&args.pattern)?,
     };
     let words = args.pattern.iter().map(|name| format!(" --pattern {}", shell_word(name)));
     let words = words.chain(args.first.then(|| " --first".to_string())).collect::<String>();
@@ -56,7 +56,7 @@ fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Resul
         return Err(not_of_tables("--fuzz", &path));
     }
     let output = args.output.open(inputs, &[])?;
-    let on = Asked::take(&mut input.spec.clone())?;
+    let on = ComparedKernel::take(&mut input.spec.clone())?;
     let mut spec = on.on_kernel(&input.spec);
     spec.on = Some(EngineKind::Kernel.to_string());
     input.resolve(&mut spec)?;
@@ -75,14 +75,14 @@ fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Resul
 }
 
 /// Writes the report and determines the outcome.
-fn told(output: Output, found: &Conformance) -> Result<Outcome, Error> {
+fn told(output: Output, found: &ConformRecord) -> Result<Outcome, Error> {
     output.write(&found.report())?;
     Ok(if found.agrees()? { Outcome::Done } else { Outcome::CheckFailed })
 }
 
 /// Rejects a seed that has no effect: the built-in patterns have fixed seeds.
-fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobSpec) -> Result<(), Error> {
-    let only_seed = JobSpec { seed: flags.seed, ..JobSpec::default() };
+fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobFlags) -> Result<(), Error> {
+    let only_seed = JobFlags { seed: flags.seed, ..JobFlags::default() };
     if flags.seed.is_none() || fuzz.is_some() || input.path.is_some() || *flags != only_seed {
         return Ok(());
     }
@@ -92,7 +92,7 @@ fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobSpec) -> Result<(
 
 /// Resolves what `spec` leaves to the file that it names, or with `kernel = "host"` to this
 /// machine.
-fn resolve(input: &JobInput, spec: &mut ProgramSpec) -> Result<(), Error> {
+fn resolve(input: &JobInput, spec: &mut JobSpec) -> Result<(), Error> {
     let has_file = spec.existing_files().any(|file| !file.is_elf);
     let has_program = spec.existing_files().any(|file| file.is_elf);
     if !has_file && !has_program && spec.kernel.as_deref() != Some("host") {
@@ -103,7 +103,7 @@ fn resolve(input: &JobInput, spec: &mut ProgramSpec) -> Result<(), Error> {
     input.resolve(spec)?;
     if !has_file && own.kernel.as_deref() != Some("host") {
         // A program is copied, so only its ELF headers matter.
-        *spec = ProgramSpec { file: spec.file.clone(), ..own };
+        *spec = JobSpec { file: spec.file.clone(), ..own };
         return Ok(());
     }
     spec.on = own.on;

@@ -1,6 +1,6 @@
 //! `filemap doctor`.
 
-use filemap_study::doctor::Doctor;
+use filemap_study::doctor::DoctorRecord;
 
 use crate::Outcome;
 use crate::args::DoctorArgs;
@@ -12,6 +12,6 @@ use crate::output::Inputs;
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;
-    output.write(&Doctor::examine(&journal).report())?;
+    output.write(&DoctorRecord::examine(&journal).report())?;
     Ok(Outcome::Done)
 }

@@ -143,7 +143,7 @@ fn settings(args: &GovernArgs) -> GovernSettings {
 
 /// Read costs from the user's machine profile, if it has a usable one.
 fn costs() -> Option<Costs> {
-    let (name, profile) = machine_profile::users_own().ok()?;
+    let (name, profile) = machine_profile::user_profile().ok()?;
     if name == machine_profile::DEFAULT {
         return None;
     }

@@ -1,8 +1,8 @@
 //! `filemap published`.
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_study::input;
-use filemap_study::published::{OF_PROGRAMS, Options, Plan, RANDOM, list};
+use filemap_study::published::{OF_PROGRAMS, PublishedOptions, PublishedPlan, RANDOM, list};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -46,8 +46,8 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     }
     let with_programs = args.series.is_empty() || args.series.iter().any(|of| of == OF_PROGRAMS);
     let (programs, absent) = if with_programs { programs(args.full) } else { Default::default() };
-    let options = Options { seeds: args.seeds, full: args.full, programs, absent };
-    let plan = Plan::of(&args.series, &options)?;
+    let options = PublishedOptions { seeds: args.seeds, full: args.full, programs, absent };
+    let plan = PublishedPlan::select(&args.series, &options)?;
     plan.check()?;
     let output = args.output.open(&Inputs::default(), &[])?;
     let published = plan.run(&RealEngines, command(args))?;
@@ -56,13 +56,13 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
 }
 
 /// Jobs that map each program that is installed and readable, and the names of the others.
-fn programs(is_full: bool) -> (Vec<JobSpec>, Vec<String>) {
+fn programs(is_full: bool) -> (Vec<JobFlags>, Vec<String>) {
     let spec = |path: &&str| {
-        Some(JobSpec {
+        Some(JobFlags {
             workload: Some("elf".to_string()),
             file: Some(path.to_string()),
             elf: Some(input::segments(path).ok()?),
-            ..JobSpec::default()
+            ..JobFlags::default()
         })
     };
     let (mut here, mut absent) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use filemap_job::{EngineKind, Job};
 use filemap_model::trace;
-use filemap_study::run::{self, Asked, RunRecord};
+use filemap_study::run::{self, RunOptions, RunRecord};
 use filemap_study::traced_job;
 
 use super::show_job;
@@ -51,7 +51,7 @@ fn recorded(
             }
         }
     }
-    let asked = Asked {
+    let asked = RunOptions {
         seeds: args.asked.repeated.seeds,
         apply: args.asked.change_settings,
         history: output.writes_json_or_page(),

@@ -2,10 +2,10 @@
 
 use std::io::{IsTerminal, stderr};
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use filemap_job::program::THRASH;
 use filemap_study::machine_profile;
-use filemap_study::search::{Goal, Searching, Space, variants_flag};
+use filemap_study::search::{Goal, JobSpace, SearchOptions, variants_flag};
 use filemap_study::seeds;
 use filemap_study::variants::{self, Variant};
 
@@ -65,7 +65,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let profile = machine_profile::resolve_name(&mut spec.machine, spec.on.as_deref())?;
     seeds::check(spec.seed)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    let flags = JobSpec { seed: None, ..args.job.spec.clone() };
+    let flags = JobFlags { seed: None, ..args.job.spec.clone() };
     let mut words = vec!["filemap search".to_string()];
     words.extend(flags.flags());
     let variants = [first, second];
@@ -73,10 +73,10 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     words.push(format!("{named} {} --seed {seed}", String::from(goal)));
     let command = words.join(" ");
     let keeper = SearchKeeper { interrupts: InterruptCounter::begin(), state: args.state };
-    let search = Searching {
+    let search = SearchOptions {
         variants,
         goal,
-        space: Space::of(spec),
+        space: JobSpace::new(spec),
         seed,
         jobs: args.jobs.or(if args.duration.is_some() { None } else { Some(DEFAULT_JOBS) }),
         limit: args.duration,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 
 use crate::Outcome;
 use crate::error::Error;
@@ -19,13 +19,13 @@ pub fn run(input: &JobInput) -> Result<Outcome, Error> {
     let mut spec = input.spec.clone();
     let found = input.resolve(&mut spec)?;
     machine_profile::resolve(&mut spec)?;
-    let ProgramSpec { on, kernel, with, machine, runs, .. } = input.spec.clone();
+    let JobSpec { on, kernel, with, machine, runs, .. } = input.spec.clone();
     let job = input.validate(&spec)?;
-    let shown = ProgramSpec { on, kernel, with, machine, runs, ..job.spec };
+    let shown = JobSpec { on, kernel, with, machine, runs, ..job.spec };
     print(&shown, &found.warnings)
 }
 
-fn print(program: &ProgramSpec, warnings: &[String]) -> Result<Outcome, Error> {
+fn print(program: &JobSpec, warnings: &[String]) -> Result<Outcome, Error> {
     let mut text: String = warnings.iter().map(|warning| format!("# {warning}.\n")).collect();
     // TOML integers are limited to `i64`.
     text += &toml::to_string(program).map_err(|error| {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::lead::{Identity, Lead};
 use crate::error::Error;
-use crate::job_flags::JobFlags;
+use crate::job_flags::JobFlagValues;
 use crate::job_input::JobInput;
 use filemap_study::machine_profile;
 
@@ -27,7 +27,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// The inputs of the job `input`, with the kernel images of `flags` and their modules.
-    pub fn of(flags: &JobFlags, input: &JobInput) -> Self {
+    pub fn of(flags: &JobFlagValues, input: &JobInput) -> Self {
         let mut files = Vec::new();
         let mut add = |what: String, path: &str| files.push((what, path.to_string()));
         let spec = &input.spec;

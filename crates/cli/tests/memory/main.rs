@@ -18,7 +18,7 @@ use std::time::Duration;
 use filemap_core::cache::FileCache;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageIndex};
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_kernel::engine::HostKernel;
 use filemap_kernel::image::{self, KernelImage, guest};
 use filemap_kernel::interference::damon_pageout;
@@ -137,7 +137,7 @@ fn in_guest(text: &str) -> Result<String, String> {
 }
 
 fn job(text: &str, release: &str) -> Job {
-    let mut spec = JobSpec::from_toml(text).expect("a job");
+    let mut spec = JobFlags::from_toml(text).expect("a job");
     spec.on = Some("kernel".into());
     spec.kernel = Some("host".into());
     spec.validate(Some(release.trim())).expect("a job that can be run")

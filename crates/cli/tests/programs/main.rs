@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{HostKernel, temporary_directory};
@@ -163,7 +163,7 @@ fn all_are_same(kernel: &HostKernel, seeds: Range<u64>) {
     assert!(few, "too few programs were compared");
 }
 
-fn compare(kernel: &HostKernel, seed: u64, spec: &ProgramSpec) -> Result<Compared, Error> {
+fn compare(kernel: &HostKernel, seed: u64, spec: &JobSpec) -> Result<Compared, Error> {
     let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let mut prepared = kernel.prepare(&program)?.with_settling();
     let mut profile = Profile::DEFAULT;
@@ -200,7 +200,7 @@ fn predicted(program: &Job, profile: &Profile) -> Run {
     trace_on(program, profile, Timing::Settled, cache, &mut ()).expect("memory is enough").run
 }
 
-fn differing(seed: u64, spec: &ProgramSpec, model: &Counts, live: &Counts) -> String {
+fn differing(seed: u64, spec: &JobSpec, model: &Counts, live: &Counts) -> String {
     let job = toml::to_string(spec).expect("a program is TOML");
     format!("FILEMAP_SEED={seed}\nmodel  {model:?}\nkernel {live:?}\n{job}")
 }

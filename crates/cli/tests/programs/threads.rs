@@ -8,7 +8,7 @@
 
 use std::fmt::Write;
 
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_job::{Ready, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::HostKernel;
@@ -107,7 +107,7 @@ fn judge(programs: u64, places: &[Place]) {
 }
 
 /// What each step counts that lies outside: threads of one program are told apart by it.
-fn by_step(spec: &ProgramSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
+fn by_step(spec: &JobSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
     let mut text = String::new();
     // Of all threads, one after the other.
     let mut phase = 0;

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use filemap_job::{Job, JobSpec};
+use filemap_job::{Job, JobFlags};
 use filemap_kernel::engine::HostKernel;
 use filemap_kernel::image::{KernelImage, guest};
 use filemap_kernel::journal::Journal;
@@ -46,7 +46,7 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.1
 /// A job as the guest is given it.
 #[derive(Serialize, Deserialize)]
 struct Asked {
-    job: JobSpec,
+    job: JobFlags,
     pages: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use filemap_job::Filesystem;
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_kernel::image::{self, KernelImage};
 
 use crate::recorded::Recorded;
@@ -44,7 +44,7 @@ fn measured(recording: &Recording) -> Vec<Counts> {
 
 /// In the guest: runs the program that `text` is, if it is one.
 pub fn in_guest(text: &str) -> Option<Result<String, String>> {
-    let mut spec: ProgramSpec = serde_json::from_str(text).ok()?;
+    let mut spec: JobSpec = serde_json::from_str(text).ok()?;
     (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));
     let program = spec.validate(Some(&release())).map_err(|error| error.to_string());
     Some(program.and_then(|program| measure(&program)))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decision, Found};
+use super::{Decision, ReadaheadSnapshot};
 
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,8 +37,8 @@ impl fmt::Display for Decision {
     }
 }
 
-fn state(f: &mut fmt::Formatter<'_>, name: &str, found: &Found) -> fmt::Result {
-    let Found { index, req, order, size, async_size, mmap_miss, previous_end } = found;
+fn state(f: &mut fmt::Formatter<'_>, name: &str, found: &ReadaheadSnapshot) -> fmt::Result {
+    let ReadaheadSnapshot { index, req, order, size, async_size, mmap_miss, previous_end } = found;
     let order = order.0;
     write!(f, "{name} {index} req={req} order={order} size={size} async_size={async_size}")?;
     write!(f, " mmap_miss={mmap_miss}")?;

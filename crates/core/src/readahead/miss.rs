@@ -5,22 +5,22 @@ use crate::rules::Rules;
 use crate::series::Switch;
 
 /// The threshold of kernels without a series that changes it (`MMAP_LOTSAMISS`).
-pub const THRESHOLD: u16 = 100;
+pub const MMAP_LOTSAMISS: u16 = 100;
 
 /// Maximum of the counter (`10 * MMAP_LOTSAMISS`).
-pub const CAP: u16 = 1000;
+pub const MAX_MMAP_MISS: u16 = 1000;
 
 /// A fault reads no window while the counter is above this.
 ///
 /// Mirrors `do_sync_mmap_readahead`, 6.12 and 6.18. Test: `tests/miss.rs`.
 pub fn threshold(_rules: &Rules) -> u16 {
-    THRESHOLD
+    MMAP_LOTSAMISS
 }
 
 /// The counter after a miss that consults it: mirrors `do_sync_mmap_readahead`, 6.12 and 6.18.
 /// Test: `tests/miss.rs`.
 pub fn after_miss(mmap_miss: u16) -> u16 {
-    if mmap_miss < CAP { mmap_miss + 1 } else { mmap_miss }
+    if mmap_miss < MAX_MMAP_MISS { mmap_miss + 1 } else { mmap_miss }
 }
 
 /// Whether misses in `vma` count, and can stop readahead there.

@@ -3,7 +3,7 @@
 use super::rent::Rent;
 use super::{Limits, bound, miss};
 use crate::address::vma::Vma;
-use crate::decision::{Cause, Decision, Found};
+use crate::decision::{Cause, Decision, ReadaheadSnapshot};
 use crate::series::{Series, Switch};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -85,7 +85,7 @@ impl ReadaheadState {
 
     /// The log entry for entering readahead with this state.
     pub fn entered_decision(&self, request: &Request) -> Decision {
-        let found = Found {
+        let found = ReadaheadSnapshot {
             index: request.index,
             req: request.pages,
             order: self.order,

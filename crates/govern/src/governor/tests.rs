@@ -70,7 +70,7 @@ impl GovernorHarness {
     }
 
     /// Takes the requested reads.
-    fn take_reads(&mut self) -> Vec<Pages> {
+    fn take_reads(&mut self) -> Vec<PageRange> {
         let read = |request: Request| match request {
             Request::Read { pages, .. } => Some(pages),
             _ => None,

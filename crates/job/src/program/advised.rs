@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Madvise, ProgramSpec};
+use super::{JobSpec, Madvise};
 use crate::Error;
 use crate::advice;
 use crate::size::shorten;
 use filemap_core::address::vma::AdviceFlag;
 
-impl ProgramSpec {
+impl JobSpec {
     /// Advises mappings `advice` from their creation: those with the name `name` or of the file
     /// with that name, or all. Read advice that the program gives later is replaced too.
     ///
@@ -81,7 +81,7 @@ mod tests {
         name: Option<&str>,
         advice: &str,
     ) -> Result<(Vec<Option<String>>, Vec<String>), Error> {
-        let mut spec = ProgramSpec::from_toml(PROGRAM).unwrap();
+        let mut spec = JobSpec::from_toml(PROGRAM).unwrap();
         spec.advise(name, advice)?;
         let steps = spec.thread[0].phase.iter().filter_map(|phase| phase.madvise.clone());
         Ok((spec.mapping.iter().map(|of| of.advice.clone()).collect(), steps.collect()))

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ProgramError;
 use super::names::Names;
 use super::spec::{AfterSpec, ThreadSpec};
-use super::{Job, ProgramStep, ProgramThread, Rounds};
+use super::{Job, ProgramStep, Rounds, Thread};
 use crate::Error;
 use crate::size::shorten;
 
@@ -110,11 +110,7 @@ fn stuck(program: &Job) -> Option<StepOf> {
 
 /// The next step of thread `number` that cannot start because of an unfinished dependency, or
 /// because of the returned barrier.
-fn next_that_waits(
-    thread: &ProgramThread,
-    done: &[usize],
-    number: usize,
-) -> (usize, Option<usize>) {
+fn next_that_waits(thread: &Thread, done: &[usize], number: usize) -> (usize, Option<usize>) {
     let from = done[number];
     let is_met = |of: &StepOf| done[of.thread] > of.step;
     let first = thread.after.partition_point(|(step, _)| *step < from);

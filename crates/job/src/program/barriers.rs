@@ -2,7 +2,7 @@
 
 use super::error::ProgramError;
 use super::spec::ThreadSpec;
-use super::{Barrier, Job, ProgramStep, ProgramThread, Rounds};
+use super::{Barrier, Job, ProgramStep, Rounds, Thread};
 use crate::Error;
 use crate::size::shorten;
 
@@ -33,12 +33,12 @@ fn often(times: usize, rounds: u64) -> String {
 /// Rejects barriers that threads do not reach equally often.
 pub(super) fn check(program: &Job) -> Result<(), Error> {
     for (number, barrier) in program.barriers.iter().enumerate() {
-        let comes = |thread: &ProgramThread| {
+        let comes = |thread: &Thread| {
             let is_it = |step: &&ProgramStep| **step == ProgramStep::Barrier { barrier: number };
             thread.steps.iter().filter(is_it).count()
         };
         // The number of rounds within a time is unknown.
-        let rounds = |thread: &ProgramThread| match thread.rounds {
+        let rounds = |thread: &Thread| match thread.rounds {
             Rounds::Times(times) => Ok(times),
             Rounds::For(_) => Err(ProgramError::TimedBarrier {
                 name: shorten(&barrier.name),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::error::ProgramError;
 use super::names::{in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
-use super::{ProgramSpec, TableOf};
+use super::{JobSpec, TableIndexes};
 use crate::Error;
 use crate::bounds::{MAX_FILES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::{out_of_range, within};
@@ -14,18 +14,18 @@ use crate::size::shorten;
 
 /// A program with counts expanded, and the table that each expanded one came from.
 pub(super) struct Counted<'a> {
-    pub(super) spec: Cow<'a, ProgramSpec>,
-    pub(super) tables: TableOf,
+    pub(super) spec: Cow<'a, JobSpec>,
+    pub(super) tables: TableIndexes,
 }
 
 /// Counts of the repeated tables of one kind, by name.
 type Counts<'a> = BTreeMap<&'a str, u64>;
 
-impl ProgramSpec {
+impl JobSpec {
     /// Expands tables with a count: `x` with a count of 2 becomes `x-1` and `x-2`.
     pub(super) fn counted(&self) -> Result<Counted<'_>, Error> {
         if !self.is_counted() {
-            let tables = TableOf {
+            let tables = TableIndexes {
                 files: (0..self.file.len()).collect(),
                 opens: (0..self.open.len()).collect(),
                 mappings: (0..self.mapping.len()).collect(),
@@ -83,14 +83,14 @@ impl ProgramSpec {
                 threads_of.push(at);
             }
         }
-        let spec = ProgramSpec {
+        let spec = JobSpec {
             file: all_files,
             open: all_opens,
             mapping: all_mappings,
             thread: threads,
             ..self.clone()
         };
-        let tables = TableOf {
+        let tables = TableIndexes {
             files: files_of,
             opens: opens_of,
             mappings: mappings_of,

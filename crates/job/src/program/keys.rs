@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadSpec};
 use crate::Error;
-use crate::flags::JobSpec;
+use crate::flags::JobFlags;
 use crate::job_file::{self, Form};
 use crate::origins::Origins;
 use crate::size::SizeText;
@@ -20,7 +20,7 @@ macro_rules! program {
         /// A job as written, with tables. `None`: not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
-        pub struct ProgramSpec {
+        pub struct JobSpec {
             $( $(#[doc = $shared_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $shared: Option<$shared_type>, )+
             $( $(#[doc = $own_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,30 +39,30 @@ macro_rules! program {
             pub origins: Origins,
         }
 
-        impl ProgramSpec {
+        impl JobSpec {
             /// The top-level keys.
             pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+ $( stringify!($own), )+];
 
             /// The shared keys, as flags.
-            pub fn shared(&self) -> JobSpec {
-                JobSpec { $( $shared: self.$shared.clone(), )+ ..JobSpec::default() }
+            pub fn shared(&self) -> JobFlags {
+                JobFlags { $( $shared: self.$shared.clone(), )+ ..JobFlags::default() }
             }
 
             /// Replaces the shared keys that `flags` sets.
-            pub(crate) fn overlay(self, flags: &JobSpec) -> ProgramSpec {
+            pub(crate) fn overlay(self, flags: &JobFlags) -> JobSpec {
                 let mut spec =
-                    ProgramSpec { $( $shared: flags.$shared.clone().or(self.$shared), )+ ..self };
+                    JobSpec { $( $shared: flags.$shared.clone().or(self.$shared), )+ ..self };
                 if flags.seed.is_some() {
                     spec.seed_text = flags.seed_text.clone();
                 }
                 let given = flags.given().map(|flag| flag.key);
-                given.filter(|key| ProgramSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
+                given.filter(|key| JobSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
                 spec
             }
 
             /// Takes shared keys that are not set from `other`.
-            pub fn or_shared(self, other: &ProgramSpec) -> ProgramSpec {
-                ProgramSpec { $( $shared: self.$shared.or(other.$shared.clone()), )+ ..self }
+            pub fn or_shared(self, other: &JobSpec) -> JobSpec {
+                JobSpec { $( $shared: self.$shared.or(other.$shared.clone()), )+ ..self }
             }
 
             /// Whether `key` is a shared key.
@@ -139,7 +139,7 @@ pub struct ExistingFile<'a> {
     pub found: &'a mut Option<FoundFile>,
 }
 
-impl ProgramSpec {
+impl JobSpec {
     /// Whether `text` is a job file with tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
         job_file::has_tables(text)
@@ -147,7 +147,7 @@ impl ProgramSpec {
 
     /// The existing files that the job names.
     pub fn existing_files(&mut self) -> impl Iterator<Item = ExistingFile<'_>> {
-        let ProgramSpec { file, open, mapping, .. } = self;
+        let JobSpec { file, open, mapping, .. } = self;
         let (opens, mappings) = (&*open, &*mapping);
         file.iter_mut().filter_map(|file| {
             let mut of_file = opens.iter().filter(|open| open.file == file.name);
@@ -180,20 +180,20 @@ impl ProgramSpec {
     /// Parses a job file, with or without tables.
     ///
     /// # Errors
-    /// As for [`ProgramSpec::from_toml`] and [`ProgramSpec::from_flags`].
-    pub fn read(text: &str) -> Result<ProgramSpec, Error> {
+    /// As for [`JobSpec::from_toml`] and [`JobSpec::from_flags`].
+    pub fn read(text: &str) -> Result<JobSpec, Error> {
         match job_file::has_tables(text) {
-            true => ProgramSpec::from_toml(text),
-            false => ProgramSpec::from_flags(&JobSpec::from_toml(text)?),
+            true => JobSpec::from_toml(text),
+            false => JobSpec::from_flags(&JobFlags::from_toml(text)?),
         }
     }
 
     /// Parses a job file with tables.
     ///
     /// # Errors
-    /// As for [`crate::JobSpec::from_toml`].
-    pub fn from_toml(text: &str) -> Result<ProgramSpec, Error> {
-        let form = Form::Program { keys: ProgramSpec::KEYS };
+    /// As for [`crate::JobFlags::from_toml`].
+    pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
+        let form = Form::Program { keys: JobSpec::KEYS };
         toml::from_str(text).map_err(|error| job_file::in_one_line(text, form, &error))
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs with tables: files, open file descriptions, mappings, and threads with phases.
 //!
-//! A [`ProgramSpec`] is the job as written; [`ProgramSpec::validate`] resolves its names and values
+//! A [`JobSpec`] is the job as written; [`JobSpec::validate`] resolves its names and values
 //! to a [`Job`].
 
 mod access;
@@ -32,7 +32,7 @@ pub use filemap_core::address::protection::Protection;
 use serde::{Deserialize, Serialize};
 
 use crate::elf::Segment;
-pub use crate::job::{Job, TableOf};
+pub use crate::job::{Job, TableIndexes};
 use crate::parts::{File, Mapping};
 use crate::random::Rng;
 pub use crate::workload::THRASH;
@@ -40,7 +40,7 @@ pub use crate::workload::THRASH;
 pub use self::advice::{Fadvise, Madvise};
 pub use self::after::StepOf;
 pub use self::error::ProgramError;
-pub use self::keys::{ExistingFile, ProgramSpec};
+pub use self::keys::{ExistingFile, JobSpec};
 pub use self::mapped_parts::MappedParts;
 pub use self::of_thrash::change_protection;
 pub use self::reads::DIRECT_BLOCK_BYTES;
@@ -65,7 +65,7 @@ pub struct Barrier {
 
 /// A thread with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramThread {
+pub struct Thread {
     /// Name. Default: its number, from 1.
     pub name: String,
     /// Index of its process.
@@ -118,10 +118,10 @@ pub struct NamedMapping {
     pub at_start: bool,
 }
 
-impl ProgramThread {
+impl Thread {
     /// A thread of the first process that runs `steps` once without dependencies.
-    pub fn once(steps: Vec<ProgramStep>) -> ProgramThread {
-        ProgramThread {
+    pub fn once(steps: Vec<ProgramStep>) -> Thread {
+        Thread {
             name: "1".to_string(),
             process: 0,
             stagger_ns: 0,

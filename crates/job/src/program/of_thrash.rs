@@ -1,10 +1,10 @@
 //! The workload `thrash` as a program: threads that each map, read and unmap a file of their own.
 
-use super::ProgramSpec;
+use super::JobSpec;
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use crate::Error;
 use crate::bounds::{MAX_RUN_NS, MAX_THREADS};
-use crate::flags::{JobSpec, Of};
+use crate::flags::{JobFlags, Of};
 use crate::limits::{duration, pages, within};
 use crate::size::SizeText;
 use crate::workload::THRASH;
@@ -27,8 +27,8 @@ const WRITTEN: &str = "written";
 const WRITER_BYTES: u64 = 1 << 20;
 const WRITER_SLEEPS_NS: u64 = 1_000_000;
 
-impl JobSpec {
-    /// Whether the workload is `thrash`, which [`JobSpec::thrash`] converts to a program.
+impl JobFlags {
+    /// Whether the workload is `thrash`, which [`JobFlags::thrash`] converts to a program.
     pub fn is_thrash(&self) -> bool {
         self.workload.as_deref() == Some(THRASH)
     }
@@ -37,7 +37,7 @@ impl JobSpec {
     ///
     /// # Errors
     /// A flag that the workload does not accept; a number of threads, size or time out of range.
-    pub fn thrash(&self) -> Result<ProgramSpec, Error> {
+    pub fn thrash(&self) -> Result<JobSpec, Error> {
         self.check_of_thrash()?;
         let arch = self.valid_arch()?;
         let most = MAX_THREADS as u64;
@@ -70,13 +70,13 @@ impl JobSpec {
             phase: read_all(file_pages),
             ..ThreadSpec::default()
         };
-        let mut program = ProgramSpec {
+        let mut program = JobSpec {
             machine: Some(MACHINE.to_string()),
             file: vec![file],
             open: vec![open],
             mapping: vec![mapping],
             thread: vec![reader],
-            ..ProgramSpec::default()
+            ..JobSpec::default()
         };
         if writers > 0 {
             let (file, open, mapping) = group(WRITTEN, writers, WRITER_BYTES, true);
@@ -152,8 +152,8 @@ pub fn change_protection(mapping: &str) -> Vec<ThreadPhaseSpec> {
 mod tests {
     use super::*;
 
-    fn thrash(text: &str) -> Result<ProgramSpec, Error> {
-        JobSpec::from_toml(&format!("workload = \"thrash\"\n{text}")).unwrap().thrash()
+    fn thrash(text: &str) -> Result<JobSpec, Error> {
+        JobFlags::from_toml(&format!("workload = \"thrash\"\n{text}")).unwrap().thrash()
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn it_goes_to_a_job_file_and_back() {
         let spec = thrash("threads = 3\nstagger = \"1ms\"\nmemory_max = \"64m\"").unwrap();
-        let again = ProgramSpec::from_toml(&toml::to_string(&spec).unwrap()).unwrap();
+        let again = JobSpec::from_toml(&toml::to_string(&spec).unwrap()).unwrap();
         assert_eq!(spec, again);
     }
 
@@ -185,7 +185,7 @@ mod tests {
         };
         assert!(begins(&program).iter().all(|ns| *ns < 1_000_000));
         assert_ne!(begins(&program), begins(&program.with_seed(7)));
-        assert!(program.told_of_seeds(2).is_empty());
+        assert!(program.seed_warnings(2).is_empty());
     }
 
     #[test]

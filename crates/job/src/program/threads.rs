@@ -4,7 +4,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::there::There;
-use super::{Job, ProgramStep, ProgramThread, Rounds, after, barriers};
+use super::{Job, ProgramStep, Rounds, Thread, after, barriers};
 use crate::Error;
 use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
@@ -16,7 +16,7 @@ pub(super) const MAIN: &str = "main";
 /// Adds the threads, with their steps, to `program`.
 ///
 /// # Errors
-/// As for [`super::ProgramSpec::validate`].
+/// As for [`super::JobSpec::validate`].
 pub(super) fn take(
     threads: &[ThreadSpec],
     opens: &Names<'_>,
@@ -45,7 +45,7 @@ pub(super) fn take(
         })?;
         let (name, process) = (name.clone(), of_processes[number]);
         let after = Vec::new();
-        program.threads.push(ProgramThread { name, process, stagger_ns, rounds, steps, after });
+        program.threads.push(Thread { name, process, stagger_ns, rounds, steps, after });
     }
     barriers::check(program)?;
     after::take(threads, &named, program)

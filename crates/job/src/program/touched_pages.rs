@@ -76,10 +76,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::JobSpec;
+    use crate::JobFlags;
 
     fn job(toml: &str) -> Job {
-        JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
+        JobFlags::from_toml(toml).unwrap().validate(None).unwrap()
     }
 
     #[test]

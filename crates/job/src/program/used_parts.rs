@@ -93,7 +93,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProgramSpec;
+    use crate::JobSpec;
 
     #[test]
     fn a_page_counts_once_and_the_range_is_what_is_between() {
@@ -101,7 +101,7 @@ mod tests {
                     [[mapping]]\nname = 'm'\nopen = 'a'\noffset = '16k'\n\
                     [[thread]]\n[[thread.phase]]\nmapping = 'm'\npages = [70, 3, 3, 130]\n\
                     [[thread.phase]]\nopen = 'a'\nbs = '6k'\noffsets = [0, 28672]\n";
-        let used = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap().used_parts();
+        let used = JobSpec::from_toml(text).unwrap().validate(None).unwrap().used_parts();
         assert_eq!(used.mappings, [UsedPart { pages: 3, first: 3, span: 128 }]);
         // Page 7 of the file is page 3 of the mapping.
         assert_eq!(used.files, [3 + 2 + 1]);

@@ -7,7 +7,7 @@ use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec};
 use super::threads;
-use super::{Job, NamedFile, NamedMapping, Open, ProgramSpec, ProgramStep};
+use super::{Job, JobSpec, NamedFile, NamedMapping, Open, ProgramStep};
 use crate::Error;
 use crate::advice;
 use crate::bounds::{
@@ -19,9 +19,9 @@ use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
 
-impl ProgramSpec {
+impl JobSpec {
     /// Validates the job and resolves names and defaults. `host_release` is as for
-    /// [`crate::JobSpec::validate`].
+    /// [`crate::JobFlags::validate`].
     ///
     /// # Errors
     /// One line that names the first missing, invalid, out-of-range ([`crate::bounds`]) or
@@ -209,7 +209,7 @@ impl MappingSpec {
         &self,
         opens: &Names<'_>,
         program: &Job,
-        tables: &ProgramSpec,
+        tables: &JobSpec,
     ) -> Result<NamedMapping, Error> {
         let open = opens.find(&self.open)?;
         let arch = &program.machine.arch;
@@ -256,7 +256,7 @@ impl MappingSpec {
         &self,
         open: usize,
         program: &Job,
-        tables: &ProgramSpec,
+        tables: &JobSpec,
     ) -> Result<NamedMapping, Error> {
         let given = [
             ("offset", self.offset.is_some()),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::counters::Counters;
 use super::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
-use crate::job::{Job, TableOf};
+use crate::job::{Job, TableIndexes};
 
 impl Run {
     /// The run with the files, mappings and threads of each table summed.
     pub(super) fn by_table(self, job: &Job) -> Run {
-        let TableOf { files, mappings, threads, .. } = &job.tables;
+        let TableIndexes { files, mappings, threads, .. } = &job.tables;
         let steps = threads
             .iter()
             .zip(&job.threads)

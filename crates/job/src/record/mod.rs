@@ -18,7 +18,7 @@ pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
 use crate::job::Job;
-use crate::program::ProgramSpec;
+use crate::program::JobSpec;
 
 /// Version of the record format.
 pub const SCHEMA: u32 = 2;
@@ -31,7 +31,7 @@ pub struct Record {
     /// Kind of the record.
     pub kind: RecordKind,
     /// The job.
-    pub job: ProgramSpec,
+    pub job: JobSpec,
     /// Engine that ran the job: `model` or `kernel`.
     pub engine: String,
     /// The environment of the runs.
@@ -71,11 +71,11 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::JobSpec;
+    use crate::flags::JobFlags;
 
     #[test]
     fn a_record_is_the_json_of_the_contract() {
-        let spec = JobSpec::from_toml("workload = \"first\"\naccesses = 3\nfile_size = \"1m\"");
+        let spec = JobFlags::from_toml("workload = \"first\"\naccesses = 3\nfile_size = \"1m\"");
         let job = spec.unwrap().validate(None).unwrap();
         let counters = |pages| Counters { data_pages_read: Some(pages), ..Counters::default() };
         let cached = Cached { inside: Some(4), ..Cached::default() };

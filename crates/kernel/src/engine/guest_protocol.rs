@@ -1,7 +1,7 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
 use filemap_core::series::{Series, Switch};
-use filemap_job::program::{Job, Madvise, ProgramSpec, ProgramStep, ProgramThread, Rounds};
+use filemap_job::program::{Job, JobSpec, Madvise, ProgramStep, Rounds, Thread};
 use filemap_job::{EngineKind, Pattern, Ran, Run};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ pub(super) fn job(program: &Job) -> Value {
 /// # Errors
 /// In one line, what is wrong with it.
 pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
-    let spec: ProgramSpec = from_json(&sent[PROGRAM])?;
+    let spec: JobSpec = from_json(&sent[PROGRAM])?;
     spec.validate(Some(release)).map_err(|error| error.to_string())
 }
 
@@ -144,7 +144,7 @@ pub(super) fn forget_times(run: &mut Run) {
 }
 
 /// Time that a thread of a program takes at least, in nanoseconds.
-fn thread_ns(thread: &ProgramThread) -> u64 {
+fn thread_ns(thread: &Thread) -> u64 {
     let round_ns = thread.steps.iter().map(ProgramStep::takes_ns).fold(0, u64::saturating_add);
     match thread.rounds {
         Rounds::Times(times) => round_ns.saturating_mul(times),
@@ -291,7 +291,7 @@ mod tests {
         workload = 'read-random'\nbs = '4k'\naccesses = 5\n";
 
     fn program() -> Job {
-        ProgramSpec::from_toml(PROGRAM).unwrap().validate(None).unwrap().with_seed(9)
+        JobSpec::from_toml(PROGRAM).unwrap().validate(None).unwrap().with_seed(9)
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         let bytes = |ram: &str, size: &str| {
             let advice = "[[thread.phase]]\nmapping = 'm'\nmadvise = 'pageout'\n";
             let text = PROGRAM.replace("ram = '2g'\n", ram).replace("'32m'", size) + advice;
-            active_list_bytes(&ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap())
+            active_list_bytes(&JobSpec::from_toml(&text).unwrap().validate(None).unwrap())
         };
         assert_eq!((bytes("", "'32m'"), bytes("", "'1t'")), (64 << 20, LONGEST_LIST));
         assert_eq!((bytes("ram = '2g'\n", "'32m'"), active_list_bytes(&program())), (0, 0));

@@ -219,7 +219,7 @@ pub(super) fn check_architecture(machine: &Machine) -> Result<(), Error> {
 mod tests {
     use std::path::Path;
 
-    use filemap_job::{JobSpec, ProgramSpec};
+    use filemap_job::{JobFlags, JobSpec};
 
     use super::*;
     use crate::temporary::require_space;
@@ -230,13 +230,13 @@ mod tests {
             let error = require_space(Path::new("/tmp"), u64::MAX).unwrap_err();
             needs.with_remedy(error).to_string()
         };
-        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let job = JobFlags::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
         let of_job = message(JobNeeds::from(&job.validate(None).unwrap()));
         assert!(of_job.contains("--file-size"), "{of_job}");
         let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
                        thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \
                        accesses = 1 }] }]";
-        let program = ProgramSpec::from_toml(program).unwrap().validate(None).unwrap();
+        let program = JobSpec::from_toml(program).unwrap().validate(None).unwrap();
         let of_program = message(JobNeeds::from(&program));
         assert!(of_program.contains("[[file]]"), "{of_program}");
         assert!(!of_program.contains("--file-size"), "{of_program}");

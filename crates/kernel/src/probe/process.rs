@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use filemap_core::address::mapping::SplitProt;
 use filemap_core::units::PageCount;
-use filemap_job::program::{NamedMapping, ProgramStep, ProgramThread, Protection};
+use filemap_job::program::{NamedMapping, ProgramStep, Protection, Thread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub struct ProbeProcess {
     /// Decides when threads begin that begin within a time.
     pub seed: u64,
     /// The threads, at least one. The first process makes the mappings and forks the others.
-    pub threads: Vec<ProgramThread>,
+    pub threads: Vec<Thread>,
     /// Number of threads of each barrier.
     pub barriers: Vec<usize>,
     /// How many CPUs it may run on; all that it has if not given.
@@ -61,7 +61,7 @@ impl ProbeProcess {
             files: vec![path],
             opens: vec![0],
             mappings: vec![NamedMapping::of_first(pages)],
-            threads: vec![ProgramThread::once(steps)],
+            threads: vec![Thread::once(steps)],
             ..ProbeProcess::default()
         }
     }
@@ -99,7 +99,7 @@ impl ProbeProcess {
 
     /// The threads of process `number`, by their numbers.
     pub(super) fn threads_of(&self, number: usize) -> impl Iterator<Item = usize> {
-        let of_it = move |(_, thread): &(usize, &ProgramThread)| thread.process == number;
+        let of_it = move |(_, thread): &(usize, &Thread)| thread.process == number;
         self.threads.iter().enumerate().filter(of_it).map(|(thread, _)| thread)
     }
 

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{
-    self, DIRECT_BLOCK_BYTES, Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds,
-    StepOf,
+    self, DIRECT_BLOCK_BYTES, Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, StepOf, Thread,
 };
 use filemap_job::waits::{Call, Histogram};
 use rustix::fs::{Advice as FileAdvice, fadvise};
@@ -56,7 +55,7 @@ pub(super) struct ChildContext<'a> {
 /// A thread with everything that its steps need, already in memory.
 pub(super) struct ProbeThread<'a> {
     pub(super) number: usize,
-    plan: &'a ProgramThread,
+    plan: &'a Thread,
     begins_ns: u64,
     /// The accesses of each step.
     accesses: Vec<Vec<ProbeAccess>>,

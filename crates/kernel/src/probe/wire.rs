@@ -223,7 +223,7 @@ mod tests {
     use filemap_core::address::vma::Advice;
     use filemap_core::units::{PageCount, PageIndex};
     use filemap_job::program::{
-        Fadvise, Madvise, NamedMapping, ProgramStep, ProgramThread, Rounds, StepOf,
+        Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, StepOf, Thread,
     };
     use filemap_job::{Pattern, Phase, Workload};
 
@@ -250,7 +250,7 @@ mod tests {
             },
         ];
         let after = vec![(1, vec![StepOf { thread: 0, step: 3 }])];
-        let thread = ProgramThread { rounds: Rounds::For(5), after, ..ProgramThread::once(steps) };
+        let thread = Thread { rounds: Rounds::For(5), after, ..Thread::once(steps) };
         ProbeProcess {
             files: vec![OsString::from_vec(vec![b'/', 0xff, b' ']).into(), "c".into()],
             opens: vec![0, 1, 0],

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use filemap_core::decision::{Cause, Decision, Found};
+use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
 use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -68,7 +68,7 @@ struct DecisionReader<'a> {
     /// A look-up that is not known to have missed.
     looked_up: Option<LookedUp>,
     /// The readahead that was entered, and why.
-    found: Option<(Found, Cause)>,
+    found: Option<(ReadaheadSnapshot, Cause)>,
     /// Folios added since the last known cause, on a kernel that traces no readahead.
     runs: Vec<FolioRun>,
     /// The file of the last decision.
@@ -118,7 +118,7 @@ impl<'a> DecisionReader<'a> {
             }
             Tracepoint::BasePages { start, size, async_size } => {
                 // A single read has no window before its base pages.
-                if let Some((Found { index, .. }, _)) = self.found.take() {
+                if let Some((ReadaheadSnapshot { index, .. }, _)) = self.found.take() {
                     let cause = self.fault_or_read(Cause::SequentialSingle, Cause::ReadSingle);
                     let window = (start, size, async_size);
                     self.add_window(file, (cause, index), Order(0), window);
@@ -173,7 +173,7 @@ impl<'a> DecisionReader<'a> {
         if self.fault.is_some() { of_fault } else { of_read }
     }
 
-    fn entered(&mut self, file: usize, found: Found, cause: Cause) {
+    fn entered(&mut self, file: usize, found: ReadaheadSnapshot, cause: Cause) {
         self.found = Some((found, cause));
         self.push(file, Decision::Entered { cause, found });
     }
@@ -319,7 +319,7 @@ impl FolioRun {
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::Log;
-    use filemap_job::{Job, JobSpec, ShownLog};
+    use filemap_job::{Job, JobFlags, ShownLog};
 
     use super::*;
     use crate::engine::process;
@@ -327,11 +327,11 @@ mod tests {
     const ADDRESS: u64 = 0x7f00_0000_0000;
 
     fn causes(advice: &str, seen: &[Tracepoint]) -> Vec<Cause> {
-        causes_in(JobSpec { advice: Some(advice.to_string()), ..JobSpec::default() }, seen)
+        causes_in(JobFlags { advice: Some(advice.to_string()), ..JobFlags::default() }, seen)
     }
 
-    fn causes_in(spec: JobSpec, seen: &[Tracepoint]) -> Vec<Cause> {
-        let spec = JobSpec {
+    fn causes_in(spec: JobFlags, seen: &[Tracepoint]) -> Vec<Cause> {
+        let spec = JobFlags {
             workload: Some("random".to_string()),
             file_size: Some("16m".parse().expect("a size")),
             ..spec
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn infers_cause_of_window() {
-        let found = Found::default();
+        let found = ReadaheadSnapshot::default();
         let with = |seen: &[Tracepoint]| [&fault(0), seen].concat();
         for (advice, seen, cause) in [
             ("normal", with(&[window(0)]), Cause::ReadAround),
@@ -399,10 +399,10 @@ mod tests {
 
     #[test]
     fn alternate_pieces_are_executable() {
-        let pieces = |prot: &str| JobSpec {
+        let pieces = |prot: &str| JobFlags {
             split: Some(4),
             split_prot: Some(prot.to_string()),
-            ..JobSpec::default()
+            ..JobFlags::default()
         };
         let windows = |page| [&fault(page)[..], &[window(0)]].concat();
         assert_eq!(causes_in(pieces("exec"), &windows(3)), [Cause::ReadAround]);
@@ -413,12 +413,12 @@ mod tests {
     /// A window shows its order, a single read its base pages only, and each look-up what it was.
     #[test]
     fn shows_readahead_like_the_model() {
-        let job = JobSpec { workload: Some("random".to_string()), ..JobSpec::default() };
-        let job = JobSpec { file_size: Some("16m".parse().expect("a size")), ..job };
+        let job = JobFlags { workload: Some("random".to_string()), ..JobFlags::default() };
+        let job = JobFlags { file_size: Some("16m".parse().expect("a size")), ..job };
         let job = job.validate(None).expect("a job");
         let (start, size, async_size) = (PageIndex(0), PageCount(1), PageCount(0));
         let base = Tracepoint::BasePages { start, size, async_size };
-        let sync = [Tracepoint::SyncReadahead(Found::default()), base];
+        let sync = [Tracepoint::SyncReadahead(ReadaheadSnapshot::default()), base];
         let looked_up = Tracepoint::Fault { index: PageIndex(9) };
         let events = [&fault(9)[..], &[window(4), looked_up], &sync].concat();
         let decisions = read(&job, &events);
@@ -429,7 +429,8 @@ mod tests {
         assert_eq!(hits.collect::<Vec<_>>(), [false, false]);
         let mut log = ShownLog::default();
         decisions.iter().for_each(|decision| log.record(*decision));
-        let entered = Decision::Entered { cause: Cause::ReadStream, found: Found::default() };
+        let entered =
+            Decision::Entered { cause: Cause::ReadStream, found: ReadaheadSnapshot::default() };
         let expected = [
             "access 9".to_string(),
             "fault 9".to_string(),

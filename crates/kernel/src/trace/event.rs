@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use filemap_core::decision::Found;
+use filemap_core::decision::ReadaheadSnapshot;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::{Error, page_size};
@@ -68,9 +68,9 @@ pub struct TraceEvent {
 pub enum Tracepoint {
     /// On-demand readahead after a miss (`page_cache_sync_ra`). Read-around, and faults in
     /// executable and HUGEPAGE mappings, do not show one.
-    SyncReadahead(Found),
+    SyncReadahead(ReadaheadSnapshot),
     /// Readahead after a hit on a marked folio (`page_cache_async_ra`).
-    AsyncReadahead(Found),
+    AsyncReadahead(ReadaheadSnapshot),
     /// A window is laid out (`page_cache_ra_order`), also one wholly beyond the end of file.
     Window {
         /// First page.
@@ -262,8 +262,8 @@ impl<'a> Fields<'a> {
         Some((page(from)?, page(last)?))
     }
 
-    fn found(&self) -> Option<Found> {
-        Some(Found {
+    fn found(&self) -> Option<ReadaheadSnapshot> {
+        Some(ReadaheadSnapshot {
             index: PageIndex(self.number("index")?),
             req: PageCount(self.number("req_count")?),
             // Kernels that have no tracepoint keep no order of a stream.
@@ -297,7 +297,7 @@ mod tests {
         let at = |page: u64| page * page_bytes;
         let ra = "dev=254:0 ino=c0581 index=512 req_count=2048 order=9 size=1024 async_size=512 \
                   ra_pages=2048 mmap_miss=3 prev_pos=-1";
-        let found = Found {
+        let found = ReadaheadSnapshot {
             index: PageIndex(512),
             req: PageCount(2048),
             order: Order(9),
@@ -369,7 +369,7 @@ mod tests {
     fn parses_kprobe_like_tracepoint() {
         let text = "page_cache_async_ra: (page_cache_async_ra+0x0/0x2b0) i_ino=787841 req_count=32 \
                     size=32 async_size=16 ra_pages=32 mmap_miss=40 prev_pos=-1 index=16";
-        let found = Found {
+        let found = ReadaheadSnapshot {
             index: PageIndex(16),
             req: PageCount(32),
             order: Order(0),

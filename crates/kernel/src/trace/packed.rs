@@ -5,7 +5,7 @@
 //! changed ones of these; the time; and the fields. Numbers are LEB128. Times and pages are
 //! differences to the previous event.
 
-use filemap_core::decision::Found;
+use filemap_core::decision::ReadaheadSnapshot;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::event::{TraceEvent, Tracepoint};
@@ -195,8 +195,8 @@ impl<'a> EventReader<'a> {
         Some((tracepoint, page))
     }
 
-    fn found(&mut self, index: PageIndex) -> Option<Found> {
-        Some(Found {
+    fn found(&mut self, index: PageIndex) -> Option<ReadaheadSnapshot> {
+        Some(ReadaheadSnapshot {
             index,
             req: self.pages()?,
             order: self.order()?,
@@ -253,8 +253,9 @@ fn write_fields(out: &mut Vec<u8>, tracepoint: &Tracepoint, before: u64) -> u64 
     page
 }
 
-fn write_found(out: &mut Vec<u8>, found: &Found) {
-    let Found { index: _, req, order, size, async_size, mmap_miss, previous_end } = *found;
+fn write_found(out: &mut Vec<u8>, found: &ReadaheadSnapshot) {
+    let ReadaheadSnapshot { index: _, req, order, size, async_size, mmap_miss, previous_end } =
+        *found;
     let fields = [req.0, u64::from(order.0), size.0, async_size.0, u64::from(mmap_miss)];
     fields.into_iter().for_each(|field| write_number(out, field));
     write_optional(out, previous_end);

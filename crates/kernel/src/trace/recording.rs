@@ -170,7 +170,7 @@ fn damaged(reason: &str) -> crate::image::Error {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::Found;
+    use filemap_core::decision::ReadaheadSnapshot;
     use filemap_core::units::{Order, PageCount, PageIndex};
     use filemap_job::random::Rng;
 
@@ -189,7 +189,7 @@ mod tests {
         let last = PageIndex(any(rng));
         match rng.below(10) {
             kind @ 0..2 => {
-                let found = Found {
+                let found = ReadaheadSnapshot {
                     index: start,
                     req: PageCount(any(rng)),
                     order,

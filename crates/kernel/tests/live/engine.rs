@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use filemap_job::{Engine, Job, JobSpec, Record};
+use filemap_job::{Engine, Job, JobFlags, Record};
 use filemap_kernel::Error;
 use filemap_kernel::engine::HostKernel;
 use filemap_kernel::storage::Storage;
@@ -13,7 +13,7 @@ use crate::skip::skip;
 /// A job of the keys given, with the readahead and filesystem of where the tests' files are.
 fn job(bench: &Bench, keys: &str) -> Job {
     let place = Storage::find(&bench.directory).unwrap();
-    let mut spec = JobSpec::from_toml(keys).unwrap();
+    let mut spec = JobFlags::from_toml(keys).unwrap();
     spec.on = Some("kernel".into());
     spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);
     if place.filesystem.parse::<filemap_job::Filesystem>().is_ok() {

@@ -3,21 +3,21 @@
 use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::{JobSpec, ShownLog, SizeText};
+use filemap_job::{JobFlags, ShownLog, SizeText};
 use filemap_kernel::trace::Observer;
 
 use crate::Bench;
 use crate::skip::skip;
 use crate::tracing::tracefs;
 
-fn spec(pages: u64, list: &str) -> JobSpec {
-    JobSpec {
+fn spec(pages: u64, list: &str) -> JobFlags {
+    JobFlags {
         kernel: Some("host".to_string()),
         file_size: Some(SizeText((pages * 4096).to_string())),
         accesses_file: Some("list".to_string()),
         accesses_text: Some(list.to_string()),
         read_ahead_kb: Some(64),
-        ..JobSpec::default()
+        ..JobFlags::default()
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn observes_job_in_comparable_form(bench: &Bench) {
     );
     assert_eq!(lines[4..], ["map_pages 96-111"], "the second access faults no more");
 
-    let limited = JobSpec { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
+    let limited = JobFlags { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
     let limited = limited.validate(Some("6.18.1")).unwrap();
     assert!(observer.create_files(&limited).is_err_and(|error| error.cannot_run_here()));
 }

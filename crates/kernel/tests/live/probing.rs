@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::program::{Access, Madvise, NamedMapping, ProgramStep, ProgramThread};
+use filemap_job::program::{Access, Madvise, NamedMapping, ProgramStep, Thread};
 use filemap_job::{Pattern, Phase, Segment, Workload};
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::interference::damon_pageout;
@@ -214,7 +214,7 @@ pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
             files: vec![path.clone()],
             opens: vec![0],
             mappings: vec![NamedMapping::of_first(PageCount(4)), unmapped(4)],
-            threads: threads.into_iter().map(ProgramThread::once).collect(),
+            threads: threads.into_iter().map(Thread::once).collect(),
             ..ProbeProcess::default()
         };
         let start = Instant::now();
@@ -239,7 +239,7 @@ pub(crate) fn maps_again_at_the_same_address(bench: &Bench) {
         files: vec![path],
         opens: vec![0],
         mappings: vec![unmapped(64); 4],
-        threads: (0..4).map(both).map(ProgramThread::once).collect(),
+        threads: (0..4).map(both).map(Thread::once).collect(),
         ..ProbeProcess::default()
     };
     let ended = Probe::start(&process).unwrap().run().unwrap();

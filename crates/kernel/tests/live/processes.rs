@@ -1,6 +1,6 @@
 //! Programs of several processes, on the running kernel.
 
-use filemap_job::program::ProgramSpec;
+use filemap_job::program::JobSpec;
 use filemap_job::{Engine, Run};
 use filemap_kernel::engine::HostKernel;
 use filemap_kernel::storage::Storage;
@@ -11,7 +11,7 @@ use crate::skip::skip;
 /// A run of a program with the filesystem and readahead of where the tests' files are.
 fn run(bench: &Bench, text: &str) -> Option<Run> {
     let place = Storage::find(&bench.directory).unwrap();
-    let mut spec = ProgramSpec::from_toml(text).unwrap();
+    let mut spec = JobSpec::from_toml(text).unwrap();
     spec.on = Some("kernel".into());
     spec.read_ahead_kb = place.read_ahead_kb;
     let is_known = place.filesystem.parse::<filemap_job::Filesystem>().is_ok();

@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_job::program::{Madvise, ProgramStep, ProgramThread};
+use filemap_job::program::{Madvise, ProgramStep, Thread};
 
 use super::access::{PopulateLoop, ReadLoop, ThinkTime, TouchLoop};
 use super::call::MmapLockCall;
@@ -15,7 +15,7 @@ use crate::wait_queue::Pause;
 #[derive(Debug)]
 pub struct Cursor<'p> {
     at: StepId,
-    thread: &'p ProgramThread,
+    thread: &'p Thread,
     /// Statistics of each step over all finished rounds.
     pub done: Vec<StepStats>,
     /// Finished rounds.
@@ -54,7 +54,7 @@ enum StepState<'p> {
 
 impl<'p> Cursor<'p> {
     /// Thread number `thread` before its first step, which starts at `begins_ns`.
-    pub fn new(thread: usize, program: &'p ProgramThread, begins_ns: u64) -> Cursor<'p> {
+    pub fn new(thread: usize, program: &'p Thread, begins_ns: u64) -> Cursor<'p> {
         Cursor {
             at: StepId { thread, process: program.process, step: 0 },
             thread: program,

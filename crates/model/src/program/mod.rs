@@ -130,7 +130,7 @@ fn begin<'p, 'a, C: PageCache, L: Log>(
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::Decision;
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
     /// Runs a job of 10,000 accesses with this memory limit. Returns its error and its last access.
     fn ended(most_bytes: u64, more: &str) -> (Option<Error>, u64) {
         let spec = format!("workload = 'random'\nfile_size = '1p'\naccesses = 10000\n{more}");
-        let job = JobSpec::from_toml(&spec).unwrap().validate(None).unwrap();
+        let job = JobFlags::from_toml(&spec).unwrap().validate(None).unwrap();
         let cache = ExtentCache::new(job.machine.cache_limit);
         let mut last = LastAccess::default();
         let with = RunOptions { max_bytes: most_bytes, ..RunOptions::default() };

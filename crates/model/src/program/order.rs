@@ -1,11 +1,11 @@
 //! Dependencies between steps of threads, and barriers.
 
-use filemap_job::program::{Job, ProgramThread, StepOf};
+use filemap_job::program::{Job, StepOf, Thread};
 
 /// The progress of each thread, and the threads waiting for others.
 #[derive(Debug)]
 pub(super) struct StepOrder<'p> {
-    threads: &'p [ProgramThread],
+    threads: &'p [Thread],
     /// Finished steps per thread.
     done: Vec<usize>,
     /// Per thread, its next entry in `after`.
@@ -15,7 +15,7 @@ pub(super) struct StepOrder<'p> {
 }
 
 impl<'p> StepOrder<'p> {
-    pub(super) fn new(threads: &'p [ProgramThread]) -> StepOrder<'p> {
+    pub(super) fn new(threads: &'p [Thread]) -> StepOrder<'p> {
         let none = vec![0; threads.len()];
         StepOrder { threads, done: none.clone(), next: none, waiting: Vec::new() }
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use filemap_core::decision::{Log, Wait};
+use filemap_core::decision::{Log, TaskWait};
 use filemap_core::page_cache::PageCache;
 use filemap_job::waits::Cause;
 
@@ -29,7 +29,7 @@ pub fn run<'p, C: PageCache, L: Log>(
     let cpus = job.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Scheduler::new(cursors.len(), cpus, running.world.profile);
     let mut left = cursors.len();
-    let waits_for_cpu = (Cause::RunQueue, Some(Wait::Cpu));
+    let waits_for_cpu = (Cause::RunQueue, Some(TaskWait::Cpu));
     let mut idle = vec![IdleSince { since_ns: 0, waits: waits_for_cpu }; left];
     running.world.is_single_task = left == 1;
     loop {
@@ -57,7 +57,7 @@ pub fn run<'p, C: PageCache, L: Log>(
         let Some((thread, from_ns)) = schedule.next_thread() else { break };
         let waited_ns = from_ns.saturating_sub(idle[thread].since_ns);
         if waited_ns > 0 {
-            running.world.log.waited(thread, Wait::Cpu, waited_ns);
+            running.world.log.waited(thread, TaskWait::Cpu, waited_ns);
         }
         let slice_ends_ns = schedule.slice_ends_ns(thread, from_ns);
         let until_ns =
@@ -127,14 +127,14 @@ pub fn run<'p, C: PageCache, L: Log>(
 }
 
 /// What a paused thread waits for, as a cause and as a log entry.
-fn wait_cause(pause: Pause) -> (Cause, Option<Wait>) {
+fn wait_cause(pause: Pause) -> (Cause, Option<TaskWait>) {
     match pause {
-        Pause::Yield | Pause::YieldInKernel => (Cause::RunQueue, Some(Wait::Cpu)),
+        Pause::Yield | Pause::YieldInKernel => (Cause::RunQueue, Some(TaskWait::Cpu)),
         // Spinning counts as running.
-        Pause::Spin | Pause::TlbShootdown => (Cause::Running, Some(Wait::Cpu)),
-        Pause::Folio(file, index) => (Cause::Device, Some(Wait::Page(file, index))),
-        Pause::Memory => (Cause::Room, Some(Wait::Room)),
-        Pause::Dependency => (Cause::Threads, Some(Wait::Step)),
+        Pause::Spin | Pause::TlbShootdown => (Cause::Running, Some(TaskWait::Cpu)),
+        Pause::Folio(file, index) => (Cause::Device, Some(TaskWait::Page(file, index))),
+        Pause::Memory => (Cause::Room, Some(TaskWait::Room)),
+        Pause::Dependency => (Cause::Threads, Some(TaskWait::Step)),
         Pause::Lock(lock) | Pause::LockRetry(lock) => (lock, Some(lock_wait(lock))),
         Pause::Sleep(_) => (Cause::Asleep, None),
         Pause::Throttled(_) => (Cause::Throttled, None),
@@ -143,11 +143,11 @@ fn wait_cause(pause: Pause) -> (Cause, Option<Wait>) {
 }
 
 /// The log entry for a wait for `lock`.
-fn lock_wait(lock: Cause) -> Wait {
+fn lock_wait(lock: Cause) -> TaskWait {
     match lock {
-        Cause::MmapWrite => Wait::MmapWrite,
-        Cause::VmaFaults => Wait::VmaFaults,
-        _ => Wait::MmapRead,
+        Cause::MmapWrite => TaskWait::MmapWrite,
+        Cause::VmaFaults => TaskWait::VmaFaults,
+        _ => TaskWait::MmapRead,
     }
 }
 
@@ -155,7 +155,7 @@ fn lock_wait(lock: Cause) -> Wait {
 #[derive(Clone, Copy, Debug)]
 struct IdleSince {
     since_ns: u64,
-    waits: (Cause, Option<Wait>),
+    waits: (Cause, Option<TaskWait>),
 }
 
 /// The CPUs and their threads. Threads run in order of time, ties in order of arrival.

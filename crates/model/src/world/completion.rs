@@ -1,6 +1,6 @@
 //! I/O completion: pages arrive, and tasks wait for them.
 
-use filemap_core::decision::{Log, Wait};
+use filemap_core::decision::{Log, TaskWait};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
 
@@ -33,7 +33,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         };
         let waited_ns = arrival_ns.saturating_sub(self.now_ns);
         if waited_ns > 0 {
-            self.log.waited(self.task, Wait::Page(file, index), waited_ns);
+            self.log.waited(self.task, TaskWait::Page(file, index), waited_ns);
         }
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_completed();

@@ -2,7 +2,7 @@
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::FolioRun;
-use filemap_core::decision::{Log, Wait};
+use filemap_core::decision::{Log, TaskWait};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -59,7 +59,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             }
             let began_ns = self.now_ns;
             self.wait_for_device();
-            self.log.waited(self.task, Wait::Room, self.now_ns - began_ns);
+            self.log.waited(self.task, TaskWait::Room, self.now_ns - began_ns);
         }
     }
 

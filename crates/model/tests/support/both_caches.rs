@@ -3,7 +3,7 @@
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_job::Run;
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Error, Profile, Timing, trace_on};
 
@@ -12,7 +12,7 @@ pub type Found = (Digest, Result<Run, Error>);
 
 /// The program that `text` spells.
 pub fn valid(text: &str) -> Job {
-    let program = ProgramSpec::from_toml(text).and_then(|spec| spec.validate(None));
+    let program = JobSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

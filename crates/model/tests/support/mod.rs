@@ -12,7 +12,7 @@ pub mod work;
 
 use filemap_core::rules::Kernel;
 use filemap_job::random::{self, Rng};
-use filemap_job::{JobSpec, PhaseSpec, SizeText};
+use filemap_job::{JobFlags, PhaseSpec, SizeText};
 
 /// How a random job accesses its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,14 @@ pub enum Accesses {
 }
 
 /// The job that `seed` means: with any kernel, series, architecture, advice and filesystem.
-pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
+pub fn random_spec(seed: u64, accesses: Accesses) -> JobFlags {
     let mut rng = Rng(seed);
     let spec = one_mapping(&mut rng, accesses);
     if rng.chance(15) { with_segments(&mut rng, spec) } else { spec }
 }
 
 /// The same without a program's segments.
-fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
+fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobFlags {
     let (arch, page_size) = match rng.below(8) {
         0 => ("arm64", 4096),
         1 => ("arm64", 16384),
@@ -51,7 +51,7 @@ fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
     let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
     let phases = 1 + rng.below(3);
     let kernel = rng.pick(&Kernel::ALL);
-    JobSpec {
+    JobFlags {
         kernel: Some(kernel.name().to_string()),
         with: rng.chance(60).then(|| random::series(rng, kernel)),
         arch: Some(arch.to_string()),
@@ -74,19 +74,19 @@ fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
         fault_around: rng.chance(20).then(|| SizeText(rng.pick(&["4k", "16k", "2m"]).into())),
         fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
         phase: (0..phases).map(|_| random_phase(rng, length, accesses)).collect(),
-        ..JobSpec::default()
+        ..JobFlags::default()
     }
 }
 
 /// The job with the segments of a program mapped; they share pages at random.
-fn with_segments(rng: &mut Rng, spec: JobSpec) -> JobSpec {
+fn with_segments(rng: &mut Rng, spec: JobFlags) -> JobFlags {
     let bytes = |size: &Option<SizeText>| size.as_ref().unwrap().bytes().unwrap();
     let page_size = bytes(&spec.page_size);
     let elf = random::elf(rng, bytes(&spec.file_size).div_ceil(page_size), page_size);
     let mut phase = spec.phase;
     phase[0].workload = Some("elf".to_string());
     phase[0].bs = None;
-    JobSpec {
+    JobFlags {
         file: Some("program".to_string()),
         elf: Some(elf),
         phase,
@@ -102,7 +102,7 @@ fn with_segments(rng: &mut Rng, spec: JobSpec) -> JobSpec {
 }
 
 /// A job in words: its job file, and the segments that this does not hold.
-pub fn described(spec: &JobSpec) -> String {
+pub fn described(spec: &JobFlags) -> String {
     let segments = spec.elf.as_ref().map_or(String::new(), |elf| format!("# {elf:?}\n"));
     format!(
         "replay with `filemap run` on this job file:\n{}{segments}",

@@ -4,7 +4,7 @@
 use filemap_core::rules::Kernel;
 use filemap_job::SizeText;
 use filemap_job::program::{
-    Fadvise, FileSpec, Madvise, MappingSpec, OpenSpec, ProgramSpec, Protection, ThreadPhaseSpec,
+    Fadvise, FileSpec, JobSpec, Madvise, MappingSpec, OpenSpec, Protection, ThreadPhaseSpec,
     ThreadSpec,
 };
 use filemap_job::random::{self, Rng};
@@ -17,12 +17,12 @@ fn size(pages: u64) -> Option<SizeText> {
 
 /// The program that `seed` means: files, opens of them, mappings that overlap, and phases through
 /// all of them.
-pub fn random_program(seed: u64) -> ProgramSpec {
+pub fn random_program(seed: u64) -> JobSpec {
     random_program_with(seed, 0)
 }
 
 /// The same with so many phases in a hundred that give advice.
-pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
+pub fn random_program_with(seed: u64, with_advice: u64) -> JobSpec {
     let mut rng = Rng(seed);
     let files: Vec<u64> = (0..2 + rng.below(7)).map(|_| 1 + rng.below(1500)).collect();
     let opens: Vec<usize> = (0..files.len() as u64 + rng.below(5))
@@ -34,7 +34,7 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     let limit = rng.chance(80).then(|| 64 + rng.below(all / 2));
     let by_cgroup = rng.chance(40);
     let kernel = rng.pick(&Kernel::ALL);
-    let mut spec = ProgramSpec {
+    let mut spec = JobSpec {
         kernel: Some(kernel.name().to_string()),
         with: rng.chance(40).then(|| random::series(&mut rng, kernel)),
         seed: Some(1 + rng.below(1 << 40)),
@@ -57,7 +57,7 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
             ..OpenSpec::default()
         }),
         mapping: mappings,
-        ..ProgramSpec::default()
+        ..JobSpec::default()
     };
     let phases = phases(&mut rng, &spec, &files, &opens, with_advice);
     spec.thread = vec![ThreadSpec { phase: phases, ..ThreadSpec::default() }];
@@ -66,20 +66,20 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
 
 /// The program that `seed` means, as the running kernel can run it and without a limit that it
 /// does not fit in. Every second one gives advice.
-pub fn program_that_fits(seed: u64) -> ProgramSpec {
+pub fn program_that_fits(seed: u64) -> JobSpec {
     that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
 }
 
 /// [`random_threads`] without a limit, on at most `cpus` CPUs.
-pub fn threads_that_fit(seed: u64, cpus: u64) -> ProgramSpec {
+pub fn threads_that_fit(seed: u64, cpus: u64) -> JobSpec {
     let spec = that_fits(random_threads(seed));
     let own = spec.cpus.unwrap_or(cpus).min(cpus);
-    ProgramSpec { cpus: Some(own), ..spec }
+    JobSpec { cpus: Some(own), ..spec }
 }
 
-fn that_fits(spec: ProgramSpec) -> ProgramSpec {
+fn that_fits(spec: JobSpec) -> JobSpec {
     let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
-    ProgramSpec {
+    JobSpec {
         kernel: Some(Kernel::V6_18.name().to_string()),
         with: None,
         cache_limit: None,
@@ -91,12 +91,12 @@ fn that_fits(spec: ProgramSpec) -> ProgramSpec {
 
 /// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
 /// first thread maps or unmaps, no other thread touches.
-pub fn random_threads(seed: u64) -> ProgramSpec {
+pub fn random_threads(seed: u64) -> JobSpec {
     random_threads_with(seed, 0)
 }
 
 /// The same with so many phases in a hundred that give advice.
-pub fn random_threads_with(seed: u64, with_advice: u64) -> ProgramSpec {
+pub fn random_threads_with(seed: u64, with_advice: u64) -> JobSpec {
     let mut spec = random_program_with(seed, with_advice);
     let mut rng = Rng(seed ^ 0x7468_7265_6164);
     let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
@@ -124,7 +124,7 @@ pub fn random_threads_with(seed: u64, with_advice: u64) -> ProgramSpec {
 /// The program that `seed` means with threads that wait for each other's locks: they change
 /// protections and fork beside their accesses, repeat what they do, meet, and sleep. In every
 /// second case some of them are processes of their own.
-pub fn random_writers(seed: u64) -> ProgramSpec {
+pub fn random_writers(seed: u64) -> JobSpec {
     let mut spec = random_threads_with(seed, 10);
     let mut rng = Rng(seed ^ 0x7772_6974_6572);
     let unsplit = spec.mapping.iter().filter(|of| of.split.is_none());
@@ -244,7 +244,7 @@ fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> Th
 
 fn phases(
     rng: &mut Rng,
-    spec: &ProgramSpec,
+    spec: &JobSpec,
     files: &[u64],
     opens: &[usize],
     with_advice: u64,

@@ -1,6 +1,6 @@
 //! Runs of a real kernel under memory limits: `data/measured-6.12-limits.json`.
 
-use filemap_job::{Error, Job, JobSpec, xorshift64};
+use filemap_job::{Error, Job, JobFlags, xorshift64};
 use serde::{Deserialize, Serialize};
 
 /// The text of the file.
@@ -29,7 +29,7 @@ pub struct Recorded<R> {
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     pub name: String,
-    pub job: JobSpec,
+    pub job: JobFlags,
     /// Pages to touch, where the job names no workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
@@ -94,7 +94,7 @@ impl Recorded<Recording> {
 
 impl Recording {
     /// The job that was run, with its list of pages.
-    pub fn spec(&self) -> JobSpec {
+    pub fn spec(&self) -> JobFlags {
         let mut spec = self.job.clone();
         if let Some(pages) = &self.pages {
             let lines = pages.list().into_iter().map(|page| format!("{page}\n"));

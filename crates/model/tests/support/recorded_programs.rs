@@ -1,7 +1,7 @@
 //! Runs of programs on a real kernel, whose files share one memory limit:
 //! `data/measured-6.12-programs.json`.
 
-use filemap_job::program::{Job, ProgramSpec};
+use filemap_job::program::{Job, JobSpec};
 use filemap_job::{FileRun, Run};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     pub name: String,
-    pub program: ProgramSpec,
+    pub program: JobSpec,
     pub repeats: Vec<Counts>,
 }
 
@@ -28,7 +28,7 @@ pub struct Counts {
 impl Recording {
     /// The program for the rules of `kernel`; `release` is what `host` stands for.
     pub fn program(&self, kernel: &str, release: Option<&str>) -> Job {
-        let spec = ProgramSpec { kernel: Some(kernel.into()), ..self.program.clone() };
+        let spec = JobSpec { kernel: Some(kernel.into()), ..self.program.clone() };
         spec.validate(release).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 }

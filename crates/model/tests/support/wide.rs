@@ -1,8 +1,8 @@
 //! Random jobs over all that a job may ask for: their cost is measured, not their decisions.
 
-use filemap_job::program::ProgramSpec;
+use filemap_job::program::JobSpec;
 use filemap_job::random::{self, Rng};
-use filemap_job::{JobSpec, PhaseSpec, SizeText};
+use filemap_job::{JobFlags, PhaseSpec, SizeText};
 
 use super::program::random_threads_with;
 use super::{Accesses, one_mapping};
@@ -11,9 +11,9 @@ use super::{Accesses, one_mapping};
 #[derive(Clone, Debug)]
 pub enum Wide {
     /// Of one file.
-    OneFile(Box<JobSpec>),
+    OneFile(Box<JobFlags>),
     /// A program with threads.
-    Tables(Box<ProgramSpec>),
+    Tables(Box<JobSpec>),
 }
 
 /// The job that `seed` means: a program with threads in one case of eight. It need not be valid.
@@ -48,7 +48,7 @@ fn bytes(size: &Option<SizeText>) -> u64 {
 
 /// Kernel, series, architecture and filesystem as in other random jobs; the rest anew, as their
 /// files are small.
-fn one_file(rng: &mut Rng) -> JobSpec {
+fn one_file(rng: &mut Rng) -> JobFlags {
     let known = one_mapping(rng, Accesses::Any);
     let page_size = bytes(&known.page_size);
     let size = SizeText(rng.pick(&SIZES).to_string()).bytes().unwrap();
@@ -74,7 +74,7 @@ fn one_file(rng: &mut Rng) -> JobSpec {
         phase[0].workload = Some(rng.pick(&["exec:random", "exec:random", "exec:cold"]).into());
         phase[0].bs = None;
     }
-    JobSpec {
+    JobFlags {
         file_size: Some(SizeText::of(size)),
         map_offset: part.map(|part| in_pages(part.0)),
         map_len: part.map(|part| in_pages(part.1)),
@@ -108,7 +108,7 @@ fn phase_of(rng: &mut Rng, pages: u64, reads: bool) -> PhaseSpec {
 
 /// A random program whose files are as large as they are, or longer by a factor, and whose phases
 /// are longer.
-fn program(rng: &mut Rng) -> ProgramSpec {
+fn program(rng: &mut Rng) -> JobSpec {
     let mut spec = random_threads_with(rng.next(), 30);
     let longer = rng.pick(&[1, 16, 256]);
     let scale = |size: &mut Option<SizeText>| {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use filemap_policy::{Bounds, Costs, Pages, State, Touch, Window};
+use filemap_policy::{Bounds, Costs, FilePolicy, KernelWindow, PageRange, TouchKind};
 
 /// Default maximum window of the tests: 16 MiB of 4 KiB pages.
 pub const LARGEST: u64 = 4096;
@@ -40,17 +40,21 @@ impl Random {
 
 /// A mapping of the whole file.
 pub fn whole(pages: u64) -> Bounds {
-    Bounds { mapping: Pages { first: 0, end: pages }, file_pages: pages }
+    Bounds { mapping: PageRange { first: 0, end: pages }, file_pages: pages }
 }
 
-/// The ranges requested after a major fault on `page`.
-pub fn asked(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
-    state.fault(page, Touch::Major, bounds).ranges().map(|pages| (pages.first, pages.end)).collect()
+/// The ranges requested after a major on_fault on `page`.
+pub fn asked(state: &mut FilePolicy, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
+    state
+        .on_fault(page, TouchKind::Major, bounds)
+        .ranges()
+        .map(|pages| (pages.first, pages.end))
+        .collect()
 }
 
 /// A file, cold at first, that a program reads under the policy.
 pub struct Governed {
-    pub state: State,
+    pub state: FilePolicy,
     costs: Costs,
     bounds: Bounds,
     cached: Vec<bool>,
@@ -96,7 +100,7 @@ impl Governed {
     pub fn new(pages: u64, costs: Costs) -> Governed {
         let none = vec![false; pages as usize];
         Governed {
-            state: State::new(LARGEST, costs),
+            state: FilePolicy::new(LARGEST, costs),
             costs,
             bounds: whole(pages),
             cached: none.clone(),
@@ -113,7 +117,7 @@ impl Governed {
         let cached = vec![false; pages as usize];
         let kernel = Some(Kernel { window, cached, cost_ns: 0 });
         let mut governed = Governed { kernel, ..Governed::new(pages, costs) };
-        governed.state.set_window(Window { pages: window, page_ns: costs.page_ns });
+        governed.state.set_window(KernelWindow { pages: window, page_ns: costs.page_ns });
         governed
     }
 
@@ -138,9 +142,9 @@ impl Governed {
         if self.mapped[page as usize] {
             return;
         }
-        let touch = if self.cached[page as usize] { Touch::Minor } else { Touch::Major };
-        self.faults += u64::from(touch == Touch::Major);
-        if touch == Touch::Major && self.state.is_left_to_kernel() {
+        let touch = if self.cached[page as usize] { TouchKind::Minor } else { TouchKind::Major };
+        self.faults += u64::from(touch == TouchKind::Major);
+        if touch == TouchKind::Major && self.state.is_left_to_kernel() {
             let pages = self.kernel.as_ref().map_or(1, |kernel| kernel.window);
             let (window, is_fault) = window(&self.cached, page, pages);
             self.faults -= u64::from(!is_fault);
@@ -148,13 +152,13 @@ impl Governed {
         }
         self.add(page);
         self.mapped[page as usize] = true;
-        if touch == Touch::Minor {
+        if touch == TouchKind::Minor {
             let first = page / AROUND * AROUND;
             for near in first..(first + AROUND).min(self.bounds.file_pages) {
                 self.mapped[near as usize] |= self.cached[near as usize];
             }
         }
-        let reads = self.state.fault(page, touch, self.bounds);
+        let reads = self.state.on_fault(page, touch, self.bounds);
         for range in reads.ranges() {
             (range.first..range.end).for_each(|page| self.add(page));
         }

@@ -14,7 +14,7 @@ mod steps;
 use std::io::Read;
 use std::path::Path;
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 
 pub use self::approximation::Approximation;
 use self::gather::RecordedProgram;
@@ -25,7 +25,7 @@ use crate::reader::Reader;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     /// The job.
-    pub program: ProgramSpec,
+    pub program: JobSpec,
     /// What a job cannot express, or the recording does not contain.
     pub approximations: Vec<Approximation>,
 }

@@ -9,7 +9,7 @@ use filemap_job::bounds::MAX_THINK_NS;
 use filemap_job::program::{
     AfterSpec, FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
-use filemap_job::{ProgramSpec, SizeText};
+use filemap_job::{JobSpec, SizeText};
 
 use super::advice::{self, POPULATE};
 use super::approximation::ApproximationCounts;
@@ -38,7 +38,7 @@ impl RecordedProgram {
         if by_use.is_empty() {
             return None;
         }
-        let mut spec = ProgramSpec::default();
+        let mut spec = JobSpec::default();
         let (mut names, mut seen) = (UniqueNames::default(), HashSet::new());
         let mut file_names = vec![String::new(); self.files.len()];
         for file in by_use {
@@ -72,7 +72,7 @@ impl RecordedProgram {
         (self.machine == "aarch64").then(|| "arm64".to_string())
     }
 
-    fn add_mappings(&mut self, used: &UsedTables, spec: &mut ProgramSpec, tables: &mut TableNames) {
+    fn add_mappings(&mut self, used: &UsedTables, spec: &mut JobSpec, tables: &mut TableNames) {
         let mut names = UniqueNames::default();
         for (number, mapping) in self.mappings.iter().enumerate() {
             let mut name = String::new();
@@ -97,7 +97,7 @@ impl RecordedProgram {
         }
     }
 
-    fn add_threads(&mut self, spec: &mut ProgramSpec, tables: &TableNames) {
+    fn add_threads(&mut self, spec: &mut JobSpec, tables: &TableNames) {
         let mut names = UniqueNames::default();
         let threads = std::mem::take(&mut self.threads);
         let mut processes = HashSet::new();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{ComparedTable, Figure, Line, Variant, folded, in_columns, shares};
+use super::{ComparisonTable, Figure, Line, Variant, folded, in_columns, shares};
 use crate::column::Unit;
 use crate::letter::MAX_WORD;
 use crate::report::Part;
@@ -26,7 +26,7 @@ const FACTOR: &str = "x ";
 /// Formats the name of a figure for a table.
 type NameFormat = fn(&str) -> String;
 
-impl ComparedTable {
+impl ComparisonTable {
     /// The legend of the variants, and their figures.
     pub(crate) fn letter(&self) -> Vec<Part> {
         let tables = self.groups().into_iter().flat_map(|own| self.group(own, FIGURE));
@@ -40,7 +40,7 @@ impl ComparedTable {
     }
 
     /// Tables for a letter of one figure, `title`, with a row for each job.
-    pub fn of_jobs(&self, title: &str) -> Vec<Part> {
+    pub fn job_tables(&self, title: &str) -> Vec<Part> {
         self.groups()
             .into_iter()
             .flat_map(|own| self.group(own, Rows { title, of: "job" }))
@@ -85,7 +85,7 @@ impl ComparedTable {
     fn group(&self, places: Range<usize>, rows: Rows) -> Vec<Part> {
         let names: Vec<String> = (0..self.variants.len()).map(|at| self.column(at)).collect();
         let variants = &self.variants[places.clone()];
-        let own = ComparedTable { variants: variants.to_vec(), figures: Vec::new() };
+        let own = ComparisonTable { variants: variants.to_vec(), figures: Vec::new() };
         let headings = variants.iter().zip(&names[places.clone()]).enumerate();
         let heading = |(at, (variant, name)): (usize, (&Variant, &String))| match at {
             _ if own.has_groups() => format!("{}\n{name}", variant.group),

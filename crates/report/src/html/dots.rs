@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::axis::text_width;
-use crate::dots::{DotCell, DotColumn, Dots, MARGIN, Mark, Scale, WIDTH};
+use crate::dots::{DotCell, DotColumn, DotTable, MARGIN, Mark, Scale, WIDTH};
 use crate::plot::{legend, round};
 
 /// Height of a row.
@@ -13,7 +13,9 @@ const ROW_HEIGHT: f64 = 22.0;
 const LABEL_SIZE: f64 = 11.0;
 
 /// A table with drawn columns, which scrolls on narrow pages.
-pub(super) fn markup(Dots { title, note, legend: entries, columns, rows }: &Dots) -> Markup {
+pub(super) fn markup(
+    DotTable { title, note, legend: entries, columns, rows }: &DotTable,
+) -> Markup {
     html! {
         @if !note.is_empty() { p { (note) } }
         @if !entries.is_empty() { (legend(entries)) }
@@ -61,10 +63,10 @@ fn cell(cell: &DotCell, column: &DotColumn) -> Markup {
             (DotCell::Name(text), _) => th scope="row" { (text) },
             (DotCell::Text(text), _) => td class=[is_right.then_some("n")] { (text) },
             (DotCell::Verdict { text, class, more }, _) => td class=[class] title=[more] { (text) },
-            (DotCell::Drawn { marks, told }, DotColumn::Drawn(scale)) => {
-                td.plot { (picture(marks, told, scale)) }
+            (DotCell::Drawn { marks, description }, DotColumn::Drawn(scale)) => {
+                td.plot { (picture(marks, description, scale)) }
             },
-            (DotCell::Drawn { told, .. }, DotColumn::Text(_)) => td { (told) },
+            (DotCell::Drawn { description, .. }, DotColumn::Text(_)) => td { (description) },
         }
     }
 }
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn draws_marks_on_the_scale_of_their_column() {
-        let mut scale = Scale::of("read", Unit::Bytes, [4096.0].into_iter());
+        let mut scale = Scale::from_values("read", Unit::Bytes, [4096.0].into_iter());
         scale.threshold = Some(4096.0);
         let marks = vec![
             Mark::Bar(9999.0, "u4"),
@@ -133,13 +135,13 @@ mod tests {
             Mark::Ring(2048.0),
             Mark::Dot(1024.0, "u4"),
         ];
-        let told = "2 to 4 <KiB>".to_string();
-        let dots = Dots {
+        let description = "2 to 4 <KiB>".to_string();
+        let dots = DotTable {
             title: "Rows".to_string(),
             note: String::new(),
             legend: Vec::new(),
             columns: vec![DotColumn::Text(Head::left("row")), DotColumn::Drawn(scale)],
-            rows: vec![vec![DotCell::Name("a".to_string()), DotCell::Drawn { marks, told }]],
+            rows: vec![vec![DotCell::Name("a".to_string()), DotCell::Drawn { marks, description }]],
         };
         let page = markup(&dots).into_string();
         assert!(page.contains("read (KiB)") && page.contains("2 to 4 &lt;KiB&gt;"), "{page}");

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::dots;
-use crate::bars::Bars;
+use crate::bars::BarTable;
 use crate::plot::{Plot, WIDTH, legend, round};
 use crate::report::{Card, Details, Part};
-use crate::table::{Table, in_one_line};
+use crate::table::{Table, single_line};
 
 /// Renders one part.
 pub(super) fn part(content: &Part) -> Markup {
@@ -76,7 +76,7 @@ fn table(table: &Table) -> Markup {
                     @for row in &table.rows {
                         tr {
                             @for (index, cell) in row.iter().enumerate() {
-                                td class=[class(index)] { (in_one_line(cell)) }
+                                td class=[class(index)] { (single_line(cell)) }
                             }
                         }
                     }
@@ -90,7 +90,7 @@ fn table(table: &Table) -> Markup {
 const MIN_BAR_PERCENT: f64 = 0.3;
 
 /// A table of bars, which scrolls on narrow pages.
-fn bars(Bars { title, note, heads, bars }: &Bars) -> Markup {
+fn bars(BarTable { title, note, heads, bars }: &BarTable) -> Markup {
     let max = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
     let width = |value: f64| {
         let min = if value > 0.0 { MIN_BAR_PERCENT } else { 0.0 };
@@ -141,7 +141,7 @@ fn plot(plot: &Plot) -> Markup {
                 @for entries in &plot.legend { (legend(entries)) }
             }
             div.scroll tabindex="0" role="group" aria-label=(plot.title) {
-                svg viewBox=(view) role="img" aria-label=(plot.described) { (plot.body) }
+                svg viewBox=(view) role="img" aria-label=(plot.description) { (plot.body) }
             }
             @if let Some((heading, values)) = &plot.table {
                 details {

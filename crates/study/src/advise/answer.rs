@@ -13,40 +13,40 @@ use crate::verdict::{Margin, Verdict};
 pub const LATENCIES: [f64; 3] = [1.0, 0.5, 2.0];
 
 /// Relative difference in time or pages below which two changes are equally good.
-const AS_GOOD: f64 = 0.10;
+const TIE_SHARE: f64 = 0.10;
 
 /// The figures by which runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub struct TrialFigures {
     /// Pages read.
     pub pages: f64,
     /// Time in nanoseconds at each of [`LATENCIES`].
     pub ns: [f64; 3],
 }
 
-impl Figures {
+impl TrialFigures {
     /// Verdicts on pages and time at latency number `at`, compared with `now`.
-    fn beside(self, now: Figures, at: usize) -> [Verdict; 2] {
+    fn compare_with(self, now: TrialFigures, at: usize) -> [Verdict; 2] {
         let margin = Margin::share(MIN_SHARE);
         [(now.pages, self.pages), (now.ns[at], self.ns[at])]
-            .map(|(now, own)| Verdict::of_exact(now, own, margin))
+            .map(|(now, own)| Verdict::from_exact(now, own, margin))
     }
 
     /// Whether one of pages and time is better than `now` at latency number `at`, and neither is
     /// worse.
-    fn helps_at(self, now: Figures, at: usize) -> bool {
-        let beside = self.beside(now, at);
+    fn helps_at(self, now: TrialFigures, at: usize) -> bool {
+        let beside = self.compare_with(now, at);
         beside.contains(&Verdict::Less) && !beside.contains(&Verdict::More)
     }
 
-    /// Like [`Figures::helps_at`] at the latency of the profile.
-    pub fn helps(self, now: Figures) -> bool {
+    /// Like [`TrialFigures::helps_at`] at the latency of the profile.
+    pub fn helps(self, now: TrialFigures) -> bool {
         self.helps_at(now, 0)
     }
 
     /// Whether `self` may be as fast as `best`, which is faster at the latency of the profile.
-    fn may_be_as_fast(self, best: Figures) -> bool {
-        self.ns[0] <= best.ns[0] * (1.0 + AS_GOOD)
+    fn may_be_as_fast(self, best: TrialFigures) -> bool {
+        self.ns[0] <= best.ns[0] * (1.0 + TIE_SHARE)
             || self.ns.iter().zip(best.ns).any(|(own, best)| *own <= best)
     }
 }
@@ -56,7 +56,7 @@ impl Figures {
 pub struct Candidate {
     /// Index in the list of trials.
     pub at: usize,
-    pub figures: Figures,
+    pub figures: TrialFigures,
     /// Scope of the change (see [`super::Change::reach`]).
     pub reach: u32,
 }
@@ -75,14 +75,14 @@ pub struct Answer {
 impl Answer {
     /// The answer among `tried`: the fastest that is neither slower than `now` nor reads more.
     /// Among ties the one that reads least, then the one with the smallest scope.
-    pub fn among(now: Figures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
+    pub fn among(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
             tried.into_iter().filter(|of| of.figures.helps(now)).collect();
         better.sort_by(|a, b| a.figures.ns[0].total_cmp(&b.figures.ns[0]));
         let Some(&fastest) = better.first() else { return Answer::default() };
         better.retain(|of| of.figures.may_be_as_fast(fastest.figures));
         let least = better.iter().map(|of| of.figures.pages).fold(f64::INFINITY, f64::min);
-        let reads_least = |of: &&Candidate| of.figures.pages <= least * (1.0 + AS_GOOD);
+        let reads_least = |of: &&Candidate| of.figures.pages <= least * (1.0 + TIE_SHARE);
         let best = better.iter().filter(reads_least).min_by_key(|of| of.reach);
         let best = *best.expect("the one that reads least is among them");
         Answer {
@@ -93,8 +93,8 @@ impl Answer {
     }
 
     /// Verdict on trial `at` with figures `own`.
-    pub(super) fn verdict(&self, at: usize, own: Figures, now: Figures) -> &'static str {
-        match own.beside(now, 0) {
+    pub(super) fn verdict(&self, at: usize, own: TrialFigures, now: TrialFigures) -> &'static str {
+        match own.compare_with(now, 0) {
             [Verdict::More, _] => "reads more",
             [_, Verdict::More] => "slower",
             _ if !own.helps(now) => "no change",
@@ -117,8 +117,8 @@ mod tests {
     /// Scope, pages, and milliseconds at each of [`LATENCIES`].
     type Tried = (u32, u32, [f64; 3]);
 
-    fn figures((_, pages, ms): Tried) -> Figures {
-        Figures { pages: pages.into(), ns: ms.map(|ms| ms * 1e6) }
+    fn figures((_, pages, ms): Tried) -> TrialFigures {
+        TrialFigures { pages: pages.into(), ns: ms.map(|ms| ms * 1e6) }
     }
 
     fn among(tried: &[Tried]) -> Answer {
@@ -134,7 +134,7 @@ mod tests {
         Answer { best: Some(best), ties: ties.to_vec(), ties_with_now }
     }
 
-    const NOW: Figures = Figures { pages: 1000.0, ns: [100e6, 90e6, 120e6] };
+    const NOW: TrialFigures = TrialFigures { pages: 1000.0, ns: [100e6, 90e6, 120e6] };
 
     #[test]
     fn the_fastest_wins_where_it_is_so_at_every_latency() {

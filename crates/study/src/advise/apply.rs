@@ -4,19 +4,19 @@ use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
-use super::Change;
+use super::AdviceChange;
 
 /// `program` with `changes` applied.
-pub fn with(program: &Job, changes: &[Change]) -> Job {
+pub fn with(program: &Job, changes: &[AdviceChange]) -> Job {
     let mut program = program.clone();
     changes.iter().for_each(|change| apply(&mut program, change));
     program
 }
 
-fn apply(program: &mut Job, change: &Change) {
+fn apply(program: &mut Job, change: &AdviceChange) {
     let page_size = program.page_size();
     match change {
-        Change::Madvise(on, hint) => {
+        AdviceChange::Madvise(on, hint) => {
             for number in &on.numbers {
                 program.mappings[*number].mapping.advice.read = *hint;
             }
@@ -24,12 +24,12 @@ fn apply(program: &mut Job, change: &Change) {
                 is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
             });
         }
-        Change::Ask(on, advice, parts) => {
+        AdviceChange::Ask(on, advice, parts) => {
             for (number, part) in on.numbers.iter().zip(parts) {
                 ask(program, *number, *part, *advice);
             }
         }
-        Change::Fadvise(on, hint) => {
+        AdviceChange::Fadvise(on, hint) => {
             remove_steps(program, |step| {
                 is_file_advice(step).is_some_and(|open| on.numbers.contains(&open))
             });
@@ -37,9 +37,13 @@ fn apply(program: &mut Job, change: &Change) {
                 advise_open(program, *open, *hint);
             }
         }
-        Change::ReadAhead(kb) => program.machine.read_ahead = PageCount(kb * 1024 / page_size),
-        Change::FaultAround(bytes) => program.machine.fault_around = PageCount(bytes / page_size),
-        Change::Governor => program.machine.governor = true,
+        AdviceChange::ReadAhead(kb) => {
+            program.machine.read_ahead = PageCount(kb * 1024 / page_size)
+        }
+        AdviceChange::FaultAround(bytes) => {
+            program.machine.fault_around = PageCount(bytes / page_size)
+        }
+        AdviceChange::Governor => program.machine.governor = true,
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
     fn advice_takes_the_place_of_the_programs_own() {
         let own = program();
         assert_eq!(steps(&own)[0], "madvise m: random");
-        let changed = with(&own, &[Change::Madvise(target(&[0]), ReadHint::Sequential)]);
+        let changed = with(&own, &[AdviceChange::Madvise(target(&[0]), ReadHint::Sequential)]);
         assert_eq!(steps(&changed), steps(&own)[1..]);
         let hints = changed.mappings.iter().map(|of| of.mapping.advice.read);
         assert_eq!(hints.collect::<Vec<_>>(), [ReadHint::Sequential, ReadHint::Normal]);
@@ -146,8 +150,10 @@ mod tests {
     #[test]
     fn what_is_needed_is_asked_for_each_time_it_is_mapped() {
         let parts = vec![(3, 1), (1, 2)];
-        let changed =
-            steps(&with(&program(), &[Change::Ask(target(&[0, 1]), Madvise::WillNeed, parts)]));
+        let changed = steps(&with(
+            &program(),
+            &[AdviceChange::Ask(target(&[0, 1]), Madvise::WillNeed, parts)],
+        ));
         let asked = |name: &str| {
             let begin = format!("madvise {name}: willneed");
             let asks = |step: &&String| step.starts_with(&begin);
@@ -158,7 +164,8 @@ mod tests {
 
     #[test]
     fn an_open_is_advised_before_it_is_read() {
-        let changed = steps(&with(&program(), &[Change::Fadvise(target(&[0]), ReadHint::Random)]));
+        let changed =
+            steps(&with(&program(), &[AdviceChange::Fadvise(target(&[0]), ReadHint::Random)]));
         let end = &changed[changed.len() - 2..];
         assert_eq!(end, ["fadvise a: random", "read a: read-sequential"]);
     }

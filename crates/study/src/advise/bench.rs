@@ -7,8 +7,8 @@ use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
 
 use super::answer::{Answer, LATENCIES};
-use super::record::{Condition, FileAdvice, Tried};
-use super::{Advice, Change, Contents, Outcome, apply, candidates};
+use super::record::{AdviceCondition, AdviceTrial, FileAdvice};
+use super::{AdviceChange, AdviseRecord, FileContents, TrialOutcome, apply, candidates};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::parallel;
@@ -24,24 +24,24 @@ const MEMORY: [(u64, u64); 2] = [(1, 2), (2, 1)];
 
 /// A program under study.
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Bench<'a, E> {
+pub struct AdviseBench<'a, E> {
     pub program: &'a Job,
     /// The machine profile.
     pub profile: Profile,
     /// Kind of content of each file.
-    pub contents: &'a [Contents],
+    pub contents: &'a [FileContents],
     /// Engines, which show progress.
     pub engines: &'a E,
 }
 
-impl<E: Engines> Bench<'_, E> {
+impl<E: Engines> AdviseBench<'_, E> {
     /// Tries everything and returns the advice and the unchanged run. Changes with which the
     /// program runs out of memory are omitted. `name` is the name of the recording, `shown` the
     /// program's command if known.
     ///
     /// # Errors
     /// If the model cannot run the unchanged program.
-    pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(Advice, Run), Error> {
+    pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(AdviseRecord, Run), Error> {
         let (program, page_bytes) = (self.program, self.program.page_size());
         let run = trace(program, &self.profile, &mut ())?;
         let used = program.used_parts();
@@ -55,8 +55,10 @@ impl<E: Engines> Bench<'_, E> {
             answer: Answer::default(),
             number,
         };
-        let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);
-        let mut advice = Advice {
+        let alone = candidates::candidate_changes(program, &used, &now)
+            .into_iter()
+            .map(|change| vec![change]);
+        let mut advice = AdviseRecord {
             schema: SCHEMA,
             kind: RecordKind::Advise,
             page_bytes,
@@ -65,24 +67,28 @@ impl<E: Engines> Bench<'_, E> {
             files: now.files_that_count().into_iter().map(file).collect(),
             tried: self.tried(alone.collect())?,
             now,
-            ..Advice::default()
+            ..AdviseRecord::default()
         };
         advice.tried.extend(self.tried(pairs(&advice))?);
-        let mut advice = advice.concluded(name, shown);
+        let mut advice = advice.with_conclusions(name, shown);
         advice.conditions = self.conditions(&advice)?;
         Ok((advice, run))
     }
 
-    fn tried(&self, changes: Vec<Vec<Change>>) -> Result<Vec<Tried>, Error> {
+    fn tried(&self, changes: Vec<Vec<AdviceChange>>) -> Result<Vec<AdviceTrial>, Error> {
         let programs: Vec<Job> =
             changes.iter().map(|changes| apply::with(self.program, changes)).collect();
         let tried = changes.into_iter().zip(self.outcomes(&programs, &LATENCIES)?);
-        Ok(tried.filter_map(|(changes, of)| Some(Tried::new(changes, of?))).collect())
+        Ok(tried.filter_map(|(changes, of)| Some(AdviceTrial::new(changes, of?))).collect())
     }
 
     /// Outcome of each of `programs` at `latencies`; `None` if the model cannot run it. A single
     /// latency stands for all.
-    fn outcomes(&self, programs: &[Job], latencies: &[f64]) -> Result<Vec<Option<Outcome>>, Error> {
+    fn outcomes(
+        &self,
+        programs: &[Job],
+        latencies: &[f64],
+    ) -> Result<Vec<Option<TrialOutcome>>, Error> {
         let each = programs.iter();
         let runs = each.flat_map(|program| latencies.iter().map(move |factor| (program, *factor)));
         let runs: Vec<(&Job, f64)> = runs.collect();
@@ -94,10 +100,10 @@ impl<E: Engines> Bench<'_, E> {
             profile.device.latency_ns = latency_ns.round() as u64;
             let run = trace(program, &profile, &mut ()).ok();
             progress.advance();
-            Ok::<_, Error>(run.map(|run| Outcome::of(&run, program.files.len())))
+            Ok::<_, Error>(run.map(|run| TrialOutcome::from_run(&run, program.files.len())))
         };
         let runs = parallel::map(runs, run)?;
-        let of_program = |runs: &[Option<Outcome>]| {
+        let of_program = |runs: &[Option<TrialOutcome>]| {
             let first = runs.first()?.clone()?;
             let ns = runs.iter().map(|run| Some(run.as_ref()?.elapsed_ns));
             let ns: Vec<u64> = ns.collect::<Option<_>>()?;
@@ -107,7 +113,7 @@ impl<E: Engines> Bench<'_, E> {
     }
 
     /// The answer with other readahead sizes, and with half and double the memory limit, if any.
-    fn conditions(&self, advice: &Advice) -> Result<Vec<Condition>, Error> {
+    fn conditions(&self, advice: &AdviseRecord) -> Result<Vec<AdviceCondition>, Error> {
         let page_size = self.program.page_size();
         let mut others: Vec<(String, Job)> = Vec::new();
         for kb in READ_AHEAD_KB {
@@ -130,8 +136,13 @@ impl<E: Engines> Bench<'_, E> {
     }
 
     /// The answer for `other`, the program under another condition.
-    fn condition(&self, name: String, other: &Job, advice: &Advice) -> Result<Condition, Error> {
-        let mut condition = Condition { name, now: None, answer: None, best: None };
+    fn condition(
+        &self,
+        name: String,
+        other: &Job,
+        advice: &AdviseRecord,
+    ) -> Result<AdviceCondition, Error> {
+        let mut condition = AdviceCondition { name, now: None, answer: None, best: None };
         if other.machine.cache_limit.is_some_and(|limit| other.anonymous >= limit) {
             return Ok(condition);
         }
@@ -139,11 +150,12 @@ impl<E: Engines> Bench<'_, E> {
         let programs: Vec<Job> = [other.clone()].into_iter().chain(changed).collect();
         let mut outcomes = self.outcomes(&programs, &LATENCIES[..1])?.into_iter();
         let Some(now) = outcomes.next().flatten() else { return Ok(condition) };
-        let outcomes: Vec<Option<Outcome>> = outcomes.collect();
+        let outcomes: Vec<Option<TrialOutcome>> = outcomes.collect();
         condition.answer = advice.answer.best.and_then(|at| outcomes[at].clone());
         let tried = advice.tried.iter().zip(outcomes);
-        let tried = tried.filter_map(|(of, outcome)| Some(Tried::new(of.does.clone(), outcome?)));
-        let there = Advice { now, tried: tried.collect(), ..Advice::default() };
+        let tried =
+            tried.filter_map(|(of, outcome)| Some(AdviceTrial::new(of.does.clone(), outcome?)));
+        let there = AdviseRecord { now, tried: tried.collect(), ..AdviseRecord::default() };
         let best = there.answer_among(|_| true).best;
         condition.best = best.map(|at| there.tried[at].label());
         condition.now = Some(there.now);
@@ -152,12 +164,12 @@ impl<E: Engines> Bench<'_, E> {
 }
 
 /// Pairs of the best changes of each kind.
-fn pairs(advice: &Advice) -> Vec<Vec<Change>> {
+fn pairs(advice: &AdviseRecord) -> Vec<Vec<AdviceChange>> {
     let now = advice.now.figures();
-    let helps = |of: &&Tried| of.outcome.figures().helps(now);
-    let mut helping: Vec<&Tried> = advice.tried.iter().filter(helps).collect();
+    let helps = |of: &&AdviceTrial| of.outcome.figures().helps(now);
+    let mut helping: Vec<&AdviceTrial> = advice.tried.iter().filter(helps).collect();
     helping.sort_by_key(|of| of.outcome.elapsed_ns);
-    let mut best: Vec<&Change> = Vec::new();
+    let mut best: Vec<&AdviceChange> = Vec::new();
     for change in helping.into_iter().map(|of| &of.does[0]) {
         if best.len() < PAIRED && best.iter().all(|known| known.goes_with(change)) {
             best.push(change);

@@ -4,16 +4,16 @@ use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
 
 use super::apply::{is_file_advice, is_read_advice};
-use super::{Change, Outcome, Target};
+use super::{AdviceChange, AdviceTarget, TrialOutcome};
 
 /// Maximum number of files with advice of their own.
-const MOST_FILES: usize = 6;
+const MAX_ADVISED_FILES: usize = 6;
 
 /// Maximum number of mappings of a file that are advised individually.
-const MOST_MAPPINGS: usize = 4;
+const MAX_ADVISED_MAPPINGS: usize = 4;
 
 /// MADV_WILLNEED is tried if at least one page in this many is used, from the first to the last.
-const DENSE: u64 = 4;
+const MIN_DENSITY: u64 = 4;
 
 /// Readahead sizes to try, in KiB.
 const READ_AHEAD_KB: [u64; 6] = [0, 64, 128, 512, 2048, 8192];
@@ -24,15 +24,15 @@ const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
 /// All changes to try for `program`, whose unchanged outcome is `now`.
-pub fn all(program: &Job, used: &UsedParts, now: &Outcome) -> Vec<Change> {
+pub fn candidate_changes(program: &Job, used: &UsedParts, now: &TrialOutcome) -> Vec<AdviceChange> {
     let mut changes = Vec::new();
     // Files below the share that counts get no advice.
-    for file in now.files_that_count().into_iter().take(MOST_FILES) {
+    for file in now.files_that_count().into_iter().take(MAX_ADVISED_FILES) {
         let mappings = targets(program, used, file);
         for on in &mappings {
-            let others = HINTS.into_iter().filter(|hint| !is_so(program, on, *hint));
-            changes.extend(others.map(|hint| Change::Madvise(on.clone(), hint)));
-            changes.extend(asked(used, on));
+            let others = HINTS.into_iter().filter(|hint| !has_advice(program, on, *hint));
+            changes.extend(others.map(|hint| AdviceChange::Madvise(on.clone(), hint)));
+            changes.extend(prefetch_changes(used, on));
         }
         if mappings.is_empty() {
             changes.extend(file_advice(program, file));
@@ -41,45 +41,45 @@ pub fn all(program: &Job, used: &UsedParts, now: &Outcome) -> Vec<Change> {
     let page_size = program.page_size();
     let whole = READ_AHEAD_KB.into_iter().filter(|kb| (kb * 1024).is_multiple_of(page_size));
     let others = whole.filter(|kb| kb * 1024 != program.machine.read_ahead.bytes(page_size));
-    changes.extend(others.map(Change::ReadAhead));
+    changes.extend(others.map(AdviceChange::ReadAhead));
     if !program.mappings.is_empty() {
         let around = [page_size].into_iter().chain(FAULT_AROUND);
         let around = around.filter(|bytes| *bytes >= page_size);
         let now = program.machine.fault_around.bytes(page_size);
-        changes.extend(around.filter(|bytes| *bytes != now).map(Change::FaultAround));
+        changes.extend(around.filter(|bytes| *bytes != now).map(AdviceChange::FaultAround));
     }
     let is_governed = |of: &NamedMapping| of.ungoverned(page_size).is_none();
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
-        changes.push(Change::Governor);
+        changes.push(AdviceChange::Governor);
     }
     changes
 }
 
 /// The touched mappings of a file: together, and individually if there are few. Segments of
 /// programs are mapped by the loader and get no advice.
-fn targets(program: &Job, used: &UsedParts, file: usize) -> Vec<Target> {
+fn targets(program: &Job, used: &UsedParts, file: usize) -> Vec<AdviceTarget> {
     let is_used = |number: &usize| {
         program.opens[program.mappings[*number].open].file == file
             && program.mappings[*number].segments.is_empty()
             && used.mappings[*number].pages > 0
     };
     let numbers: Vec<usize> = (0..program.mappings.len()).filter(is_used).collect();
-    let one = |number: &usize| Target {
+    let one = |number: &usize| AdviceTarget {
         file,
         name: format!("mapping '{}'", program.mappings[*number].name),
         numbers: vec![*number],
     };
-    let single: Vec<Target> = match numbers.len() {
-        2..=MOST_MAPPINGS => numbers.iter().map(one).collect(),
+    let single: Vec<AdviceTarget> = match numbers.len() {
+        2..=MAX_ADVISED_MAPPINGS => numbers.iter().map(one).collect(),
         _ => Vec::new(),
     };
-    let whole = Target { file, name: program.files[file].name.clone(), numbers };
+    let whole = AdviceTarget { file, name: program.files[file].name.clone(), numbers };
     let is_mapped = !whole.numbers.is_empty();
     is_mapped.then_some(whole).into_iter().chain(single).collect()
 }
 
 /// Whether the mappings already have this advice throughout.
-fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
+fn has_advice(program: &Job, on: &AdviceTarget, hint: ReadHint) -> bool {
     let steps = program.steps().filter_map(is_read_advice);
     let is_advised = steps.into_iter().any(|mapping| on.numbers.contains(&mapping));
     let has = |number: &usize| program.mappings[*number].mapping.advice.read == hint;
@@ -87,18 +87,18 @@ fn is_so(program: &Job, on: &Target, hint: ReadHint) -> bool {
 }
 
 /// MADV_WILLNEED and MADV_POPULATE_READ of the used part of the mappings, if its use is dense.
-fn asked(used: &UsedParts, on: &Target) -> Vec<Change> {
+fn prefetch_changes(used: &UsedParts, on: &AdviceTarget) -> Vec<AdviceChange> {
     let parts = on.numbers.iter().map(|number| used.mappings[*number]);
-    if !parts.clone().all(|part| part.pages * DENSE >= part.span) {
+    if !parts.clone().all(|part| part.pages * MIN_DENSITY >= part.span) {
         return Vec::new();
     }
     let parts: Vec<(u64, u64)> = parts.map(|part| (part.first, part.span)).collect();
     let asks = [Madvise::WillNeed, Madvise::PopulateRead];
-    asks.map(|ask| Change::Ask(on.clone(), ask, parts.clone())).into()
+    asks.map(|ask| AdviceChange::Ask(on.clone(), ask, parts.clone())).into()
 }
 
 /// Advice for the open files of a file that is only read.
-fn file_advice(program: &Job, file: usize) -> Vec<Change> {
+fn file_advice(program: &Job, file: usize) -> Vec<AdviceChange> {
     let is_read = |number: &usize| {
         let reads =
             |step: &ProgramStep| matches!(step, ProgramStep::Read { open, .. } if open == number);
@@ -110,9 +110,9 @@ fn file_advice(program: &Job, file: usize) -> Vec<Change> {
     }
     let mut advised = program.steps().filter_map(is_file_advice);
     let is_advised = advised.any(|open| numbers.contains(&open));
-    let on = Target { file, name: program.files[file].name.clone(), numbers };
+    let on = AdviceTarget { file, name: program.files[file].name.clone(), numbers };
     let others = HINTS.into_iter().filter(|hint| is_advised || *hint != ReadHint::Normal);
-    others.map(|hint| Change::Fadvise(on.clone(), hint)).collect()
+    others.map(|hint| AdviceChange::Fadvise(on.clone(), hint)).collect()
 }
 
 #[cfg(test)]
@@ -125,7 +125,10 @@ mod tests {
     fn labels(phases: &str, advice: &str) -> Vec<String> {
         let mut program = program_of("64m", advice, phases);
         program.machine.read_ahead = PageCount(32);
-        all(&program, &program.used_parts(), &outcome(9, 1)).iter().map(Change::label).collect()
+        candidate_changes(&program, &program.used_parts(), &outcome(9, 1))
+            .iter()
+            .map(AdviceChange::label)
+            .collect()
     }
 
     const ELSEWHERE: [&str; 8] = [

@@ -6,7 +6,7 @@ use filemap_job::program::Madvise;
 
 /// Mappings of a file, or open files of one that is not mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct AdviceTarget {
     /// The file, as an index.
     pub file: usize,
     /// Name of the file, or of the mapping.
@@ -17,14 +17,14 @@ pub struct Target {
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AdviceChange {
     /// `madvise(2)` of the read pattern, replacing the program's own advice.
-    Madvise(Target, ReadHint),
+    Madvise(AdviceTarget, ReadHint),
     /// MADV_WILLNEED or MADV_POPULATE_READ of the used part of each mapping before its first touch:
     /// first page and number of pages.
-    Ask(Target, Madvise, Vec<(u64, u64)>),
+    Ask(AdviceTarget, Madvise, Vec<(u64, u64)>),
     /// `posix_fadvise(2)` of the read pattern, replacing the program's own advice.
-    Fadvise(Target, ReadHint),
+    Fadvise(AdviceTarget, ReadHint),
     /// The readahead size of the device, in KiB.
     ReadAhead(u64),
     /// The fault-around size, in bytes.
@@ -33,26 +33,28 @@ pub enum Change {
     Governor,
 }
 
-impl Change {
+impl AdviceChange {
     /// Label, such as `MADV_RANDOM on data.mdb`.
     pub fn label(&self) -> String {
         match self {
-            Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
-            Change::Ask(on, ask, _) => format!("MADV_{} on {}", ask_name(*ask), on.name),
-            Change::Fadvise(on, hint) => format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name),
-            Change::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
-            Change::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
-            Change::Governor => "filemap govern".to_string(),
+            AdviceChange::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
+            AdviceChange::Ask(on, ask, _) => format!("MADV_{} on {}", ask_name(*ask), on.name),
+            AdviceChange::Fadvise(on, hint) => {
+                format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name)
+            }
+            AdviceChange::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
+            AdviceChange::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
+            AdviceChange::Governor => "filemap govern".to_string(),
         }
     }
 
     /// The call or setting, as named in a sentence.
     pub fn call(&self) -> String {
         match self {
-            Change::Madvise(on, hint) => {
+            AdviceChange::Madvise(on, hint) => {
                 format!("madvise(MADV_{}) on {}", hint_name(*hint), on.name)
             }
-            Change::Ask(on, ask, _) => format!(
+            AdviceChange::Ask(on, ask, _) => format!(
                 "madvise(MADV_{}) of what is used, once it is mapped, on {}",
                 ask_name(*ask),
                 on.name
@@ -65,37 +67,39 @@ impl Change {
     /// program, sizes every program. Ties go to the smallest scope.
     pub fn reach(&self) -> u32 {
         match self {
-            Change::Madvise(..) | Change::Fadvise(..) => 0,
-            Change::Ask(..) => 1,
-            Change::Governor => 2,
-            Change::ReadAhead(_) => 3,
-            Change::FaultAround(_) => 4,
+            AdviceChange::Madvise(..) | AdviceChange::Fadvise(..) => 0,
+            AdviceChange::Ask(..) => 1,
+            AdviceChange::Governor => 2,
+            AdviceChange::ReadAhead(_) => 3,
+            AdviceChange::FaultAround(_) => 4,
         }
     }
 
     /// Whether it affects every program on the machine or device.
     pub fn is_for_all(&self) -> bool {
-        matches!(self, Change::ReadAhead(_) | Change::FaultAround(_))
+        matches!(self, AdviceChange::ReadAhead(_) | AdviceChange::FaultAround(_))
     }
 
     /// The file that it affects; `None` for all files.
     pub fn file(&self) -> Option<usize> {
         match self {
-            Change::Madvise(on, _) | Change::Ask(on, ..) | Change::Fadvise(on, _) => Some(on.file),
+            AdviceChange::Madvise(on, _)
+            | AdviceChange::Ask(on, ..)
+            | AdviceChange::Fadvise(on, _) => Some(on.file),
             _ => None,
         }
     }
 
     /// Whether both can be combined: they are not two values of one setting.
-    pub fn goes_with(&self, other: &Change) -> bool {
+    pub fn goes_with(&self, other: &AdviceChange) -> bool {
         // The governor leaves advised mappings alone.
         match (self, other) {
-            (Change::Governor, _) | (_, Change::Governor) => false,
+            (AdviceChange::Governor, _) | (_, AdviceChange::Governor) => false,
             (
-                Change::Madvise(one, _) | Change::Fadvise(one, _),
-                Change::Madvise(two, _) | Change::Fadvise(two, _),
+                AdviceChange::Madvise(one, _) | AdviceChange::Fadvise(one, _),
+                AdviceChange::Madvise(two, _) | AdviceChange::Fadvise(two, _),
             )
-            | (Change::Ask(one, ..), Change::Ask(two, ..)) => {
+            | (AdviceChange::Ask(one, ..), AdviceChange::Ask(two, ..)) => {
                 one.numbers.iter().all(|number| !two.numbers.contains(number))
                     && (one.file, &one.name) != (two.file, &two.name)
             }
@@ -120,14 +124,14 @@ mod tests {
 
     #[test]
     fn two_values_of_one_thing_are_no_pair() {
-        let on = |file: usize| Target { file, name: format!("f{file}"), numbers: vec![file] };
-        let random = |file| Change::Madvise(on(file), ReadHint::Random);
-        let sequential = |file| Change::Madvise(on(file), ReadHint::Sequential);
+        let on = |file: usize| AdviceTarget { file, name: format!("f{file}"), numbers: vec![file] };
+        let random = |file| AdviceChange::Madvise(on(file), ReadHint::Random);
+        let sequential = |file| AdviceChange::Madvise(on(file), ReadHint::Sequential);
         assert!(!random(0).goes_with(&sequential(0)));
         assert!(random(0).goes_with(&sequential(1)));
-        assert!(random(0).goes_with(&Change::Ask(on(0), Madvise::WillNeed, vec![(0, 9)])));
-        assert!(random(0).goes_with(&Change::ReadAhead(128)));
-        assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
-        assert!(!random(0).goes_with(&Change::Governor));
+        assert!(random(0).goes_with(&AdviceChange::Ask(on(0), Madvise::WillNeed, vec![(0, 9)])));
+        assert!(random(0).goes_with(&AdviceChange::ReadAhead(128)));
+        assert!(!AdviceChange::ReadAhead(64).goes_with(&AdviceChange::ReadAhead(128)));
+        assert!(!random(0).goes_with(&AdviceChange::Governor));
     }
 }

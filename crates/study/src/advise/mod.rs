@@ -1,6 +1,6 @@
 //! Advice for a program that reads too much.
 //!
-//! A [`Bench`] tries each [`Change`] in the model, alone and in pairs. [`Advice`] has the answer
+//! A [`AdviseBench`] tries each [`AdviceChange`] in the model, alone and in pairs. [`AdviseRecord`] has the answer
 //! for each file, the code to write, and the conditions that would change the answer. Changes that
 //! need a patched kernel are not tried.
 //!
@@ -20,13 +20,13 @@ mod outcome;
 mod record;
 mod report;
 mod rules;
+mod source_changes;
 #[cfg(test)]
 mod tests;
 mod words;
-mod writing;
 
-pub use self::bench::Bench;
-pub use self::change::{Change, Target};
-pub use self::contents::{Contents, FIRST_BYTES};
-pub use self::outcome::Outcome;
-pub use self::record::{Advice, Tried};
+pub use self::bench::AdviseBench;
+pub use self::change::{AdviceChange, AdviceTarget};
+pub use self::contents::{FIRST_BYTES, FileContents};
+pub use self::outcome::TrialOutcome;
+pub use self::record::{AdviceTrial, AdviseRecord};

@@ -3,15 +3,15 @@
 use filemap_job::Run;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Figures;
+use super::answer::TrialFigures;
 
 /// Minimum share of all pages read for a file to count.
-const LEAST_FILE_SHARE: f64 = 0.01;
+const MIN_FILE_SHARE: f64 = 0.01;
 
 /// Outcome of a run in the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Outcome {
+pub struct TrialOutcome {
     pub data_pages_read: u64,
     /// Pages read of each file.
     pub files: Vec<u64>,
@@ -21,23 +21,23 @@ pub struct Outcome {
     pub elapsed_ns_at_double_latency: u64,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Outcome of `run` with `files` files, with its time at every latency.
-    pub(super) fn of(run: &Run, files: usize) -> Outcome {
+    pub(super) fn from_run(run: &Run, files: usize) -> TrialOutcome {
         let pages = |file: usize| run.files.get(file).and_then(|file| file.data_pages_read);
         let files: Vec<u64> = (0..files).map(|file| pages(file).unwrap_or_default()).collect();
-        Outcome {
+        TrialOutcome {
             data_pages_read: files.iter().sum(),
             files,
             major_faults: run.counters.major_faults.unwrap_or_default(),
-            ..Outcome::default()
+            ..TrialOutcome::default()
         }
         .at([run.elapsed_ns.unwrap_or_default(); 3])
     }
 
     /// The outcome with these times at each of [`super::LATENCIES`].
-    pub(super) fn at(self, [elapsed_ns, half, double]: [u64; 3]) -> Outcome {
-        Outcome {
+    pub(super) fn at(self, [elapsed_ns, half, double]: [u64; 3]) -> TrialOutcome {
+        TrialOutcome {
             elapsed_ns,
             elapsed_ns_at_half_latency: half,
             elapsed_ns_at_double_latency: double,
@@ -58,18 +58,18 @@ impl Outcome {
     }
 
     /// Pages read of all files, and times.
-    pub fn figures(&self) -> Figures {
-        Figures { pages: self.data_pages_read as f64, ns: self.ns().map(|ns| ns as f64) }
+    pub fn figures(&self) -> TrialFigures {
+        TrialFigures { pages: self.data_pages_read as f64, ns: self.ns().map(|ns| ns as f64) }
     }
 
     /// Pages read of one file, and times of the whole program.
-    pub fn of_file(&self, file: usize) -> Figures {
-        Figures { pages: self.files[file] as f64, ..self.figures() }
+    pub fn of_file(&self, file: usize) -> TrialFigures {
+        TrialFigures { pages: self.files[file] as f64, ..self.figures() }
     }
 
     /// Files that count, the most read first.
     pub fn files_that_count(&self) -> Vec<usize> {
-        let least = self.data_pages_read as f64 * LEAST_FILE_SHARE;
+        let least = self.data_pages_read as f64 * MIN_FILE_SHARE;
         let counts = |file: &usize| self.files[*file] > 0 && self.files[*file] as f64 >= least;
         let mut files: Vec<usize> = (0..self.files.len()).filter(counts).collect();
         files.sort_by_key(|file| std::cmp::Reverse(self.files[*file]));

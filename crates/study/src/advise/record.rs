@@ -3,16 +3,16 @@
 use filemap_job::record::RecordKind;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Candidate, Figures};
+use super::answer::{Answer, Candidate, TrialFigures};
 use super::check::Check;
-use super::writing::Written;
-use super::{Change, Contents, Outcome};
+use super::source_changes::SourceChange;
+use super::{AdviceChange, FileContents, TrialOutcome};
 use crate::footer::Footer;
 
 /// Record of `filemap advise`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Advice {
+pub struct AdviseRecord {
     pub schema: u32,
     /// What the record is of.
     pub kind: RecordKind,
@@ -29,7 +29,7 @@ pub struct Advice {
     pub words: Vec<String>,
     /// Code or settings that implement the answer.
     #[serde(default)]
-    pub to_write: Vec<Written>,
+    pub to_write: Vec<SourceChange>,
     /// Effect of `filemap govern`, if it helps.
     pub governed: Option<String>,
     /// Base page size in bytes.
@@ -41,10 +41,10 @@ pub struct Advice {
     pub files: Vec<FileAdvice>,
     /// The answer for the whole program.
     pub answer: Answer,
-    pub now: Outcome,
-    pub tried: Vec<Tried>,
+    pub now: TrialOutcome,
+    pub tried: Vec<AdviceTrial>,
     #[serde(default)]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<AdviceCondition>,
     /// Measured check of the answer; `null` without `--check`.
     pub check: Option<Check>,
 }
@@ -53,7 +53,7 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileAdvice {
     pub name: String,
-    pub contents: Contents,
+    pub contents: FileContents,
     pub pages_read: u64,
     /// Distinct pages used.
     pub pages_used: u64,
@@ -66,35 +66,35 @@ pub struct FileAdvice {
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Tried {
+pub struct AdviceTrial {
     /// One change, or two tried together.
     pub changes: Vec<String>,
     /// `best`, `tied`, `helps`, `no change`, `slower` or `reads more`, for the whole program.
     pub verdict: String,
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// The changes themselves; not serialized.
     #[serde(skip)]
-    pub does: Vec<Change>,
+    pub does: Vec<AdviceChange>,
 }
 
 /// The answer under another condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Condition {
+pub struct AdviceCondition {
     /// The condition, such as `read_ahead_kb=128`.
     pub name: String,
     /// Outcome without a change; this and the following are `null` if the program cannot run.
-    pub now: Option<Outcome>,
+    pub now: Option<TrialOutcome>,
     /// Outcome with the answer; `null` if there is none.
-    pub answer: Option<Outcome>,
+    pub answer: Option<TrialOutcome>,
     /// The best change there; `null` if nothing helps.
     pub best: Option<String>,
 }
 
-impl Tried {
+impl AdviceTrial {
     /// A trial of the changes `does` with its outcome.
-    pub(super) fn new(does: Vec<Change>, outcome: Outcome) -> Self {
-        Tried {
-            changes: does.iter().map(Change::label).collect(),
+    pub(super) fn new(does: Vec<AdviceChange>, outcome: TrialOutcome) -> Self {
+        AdviceTrial {
+            changes: does.iter().map(AdviceChange::label).collect(),
             verdict: String::new(),
             outcome,
             does,
@@ -107,9 +107,9 @@ impl Tried {
     }
 
     /// The candidate for [`Answer::among`]; pairs have a larger scope than any single change.
-    fn candidate(&self, at: usize, figures: Figures) -> Candidate {
+    fn candidate(&self, at: usize, figures: TrialFigures) -> Candidate {
         let more = self.does.len().saturating_sub(1) as u32;
-        let reach = self.does.iter().map(Change::reach).sum::<u32>() + 10 * more;
+        let reach = self.does.iter().map(AdviceChange::reach).sum::<u32>() + 10 * more;
         Candidate { at, figures, reach }
     }
 
@@ -119,9 +119,9 @@ impl Tried {
     }
 }
 
-impl Advice {
+impl AdviseRecord {
     /// The best trial, if any helps.
-    pub fn best(&self) -> Option<&Tried> {
+    pub fn best(&self) -> Option<&AdviceTrial> {
         self.tried.get(self.answer.best?)
     }
 
@@ -134,7 +134,7 @@ impl Advice {
 
     /// The answer for one file, among its own changes and the global ones.
     pub(super) fn answer_of(&self, file: usize) -> Answer {
-        let is_own = |tried: &Tried| tried.does.len() == 1 && tried.is_about(file);
+        let is_own = |tried: &AdviceTrial| tried.does.len() == 1 && tried.is_about(file);
         let own = self.tried.iter().enumerate().filter(|(_, tried)| is_own(tried));
         let candidates = own.map(|(at, tried)| tried.candidate(at, tried.outcome.of_file(file)));
         Answer::among(self.now.of_file(file), candidates)

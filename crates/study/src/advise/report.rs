@@ -1,13 +1,13 @@
 //! Report of advice: the answer for each file, the code to write, all trials, and the conditions
 //! that would change the answer.
 
-use super::record::{Condition, Tried};
-use super::{Advice, Outcome, check};
+use super::record::{AdviceCondition, AdviceTrial};
+use super::{AdviseRecord, TrialOutcome, check};
 use crate::json::to_json;
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{
-    Card, Column, DotCell, DotColumn, Dots, Head, Mark, Part, Report, Scale, Table, Unit, csv,
-    figures, folded, table, words,
+    Card, Column, DotCell, DotColumn, DotTable, Head, Mark, Part, Report, Scale, Table, Unit,
+    csv_table, figure_column, fold_cell, text_column, text_table,
 };
 
 /// Maximum widths of the columns, so that tables fit into 80 columns.
@@ -32,27 +32,27 @@ const HOW_TO_READ: &str = "Dashed lines are at what the program reads and takes 
     through it reaches from half of the device's latency to double.";
 
 /// Amounts beyond this multiple of the unchanged program's are off the scale.
-const MOST_MORE: f64 = 3.0;
+const MAX_SCALE: f64 = 3.0;
 
 /// Columns of a trial.
-const COLUMNS: [Column<Tried>; 7] = {
+const COLUMNS: [Column<AdviceTrial>; 7] = {
     use Unit::{Count, Nanoseconds, Text};
     [
-        Column::of("tried", "tried", Text, |row| row.label().into()),
-        Column::of("pages_read", "pages\nread", Count, |row| row.outcome.data_pages_read.into()),
-        Column::of("major_faults", "major\nfaults", Count, |row| row.outcome.major_faults.into()),
-        Column::of("elapsed_ns", "time", Nanoseconds, |row| row.outcome.elapsed_ns.into()),
-        Column::of("elapsed_ns_at_half_latency", "at half\nlatency", Nanoseconds, |row| {
+        Column::new("tried", "tried", Text, |row| row.label().into()),
+        Column::new("pages_read", "pages\nread", Count, |row| row.outcome.data_pages_read.into()),
+        Column::new("major_faults", "major\nfaults", Count, |row| row.outcome.major_faults.into()),
+        Column::new("elapsed_ns", "time", Nanoseconds, |row| row.outcome.elapsed_ns.into()),
+        Column::new("elapsed_ns_at_half_latency", "at half\nlatency", Nanoseconds, |row| {
             row.outcome.elapsed_ns_at_half_latency.into()
         }),
-        Column::of("elapsed_ns_at_double_latency", "at double\nlatency", Nanoseconds, |row| {
+        Column::new("elapsed_ns_at_double_latency", "at double\nlatency", Nanoseconds, |row| {
             row.outcome.elapsed_ns_at_double_latency.into()
         }),
-        Column::of("verdict", "verdict", Text, |row| row.verdict.as_str().into()),
+        Column::new("verdict", "verdict", Text, |row| row.verdict.as_str().into()),
     ]
 };
 
-impl Tried {
+impl AdviceTrial {
     /// Index in [`VERDICTS`].
     fn rank(&self) -> usize {
         let known = VERDICTS.iter().position(|(name, ..)| *name == self.verdict);
@@ -65,7 +65,7 @@ impl Tried {
     }
 }
 
-impl Advice {
+impl AdviseRecord {
     /// The report.
     pub fn report(&self) -> Report {
         let mut parts = vec![Part::Heading(match self.name.as_str() {
@@ -84,24 +84,25 @@ impl Advice {
         parts.extend(self.check.iter().flat_map(|check| check::parts(self, check)));
         parts.push(Part::Heading("What was tried in the model".to_string()));
         parts.push(Part::Dots(self.picture()));
-        let mut as_it_is = Tried::new(Vec::new(), self.now.clone());
+        let mut as_it_is = AdviceTrial::new(Vec::new(), self.now.clone());
         as_it_is.changes.push("as it is".to_string());
-        let rows: Vec<Tried> = [as_it_is].into_iter().chain(self.tried.iter().cloned()).collect();
+        let rows: Vec<AdviceTrial> =
+            [as_it_is].into_iter().chain(self.tried.iter().cloned()).collect();
         parts.push(Part::Table(self.tried_table(&rows)));
         parts.push(Part::Paragraph(self.note()));
         if !self.conditions.is_empty() {
             parts.push(Part::Heading("What would break it".to_string()));
-            parts.push(Part::Table(table("", &CONDITIONS, &self.conditions)));
+            parts.push(Part::Table(text_table("", &CONDITIONS, &self.conditions)));
         }
         let footer = self.footer.footer();
-        Report { parts, rows: csv(&COLUMNS, &rows), footer, record_json: to_json(self) }
+        Report { parts, rows: csv_table(&COLUMNS, &rows), footer, record_json: to_json(self) }
     }
 
     /// Headline figures: unchanged, and with the answer.
     fn cards(&self) -> Vec<Card> {
         let used = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.pages_used));
         let used = format!("the program uses {}", bytes(used as f64 * self.page_bytes as f64));
-        let two = |of: &Outcome, how: &str, [read, took]: [String; 2]| {
+        let two = |of: &TrialOutcome, how: &str, [read, took]: [String; 2]| {
             [
                 Card::new(format!("read {how}"), bytes(self.bytes_read(of)), read),
                 Card::new(format!("time {how}"), time(of.elapsed_ns as f64), took),
@@ -120,13 +121,13 @@ impl Advice {
     }
 
     /// Table of all trials, after the unchanged program.
-    fn tried_table(&self, rows: &[Tried]) -> Table {
-        let in_lines = |row: &Tried| Tried {
-            changes: vec![folded(&row.label(), LABEL_COLUMNS)],
-            verdict: folded(&row.verdict, VERDICT_COLUMNS),
+    fn tried_table(&self, rows: &[AdviceTrial]) -> Table {
+        let in_lines = |row: &AdviceTrial| AdviceTrial {
+            changes: vec![fold_cell(&row.label(), LABEL_COLUMNS)],
+            verdict: fold_cell(&row.verdict, VERDICT_COLUMNS),
             ..row.clone()
         };
-        table("", &COLUMNS, &rows.iter().map(in_lines).collect::<Vec<_>>())
+        text_table("", &COLUMNS, &rows.iter().map(in_lines).collect::<Vec<_>>())
     }
 
     /// Note on the source of the times.
@@ -143,17 +144,17 @@ impl Advice {
 
     /// Dot plot of bytes and time: the unchanged program, then all trials, best verdict and fastest
     /// first.
-    fn picture(&self) -> Dots {
-        let mut tried: Vec<&Tried> = self.tried.iter().collect();
+    fn picture(&self) -> DotTable {
+        let mut tried: Vec<&AdviceTrial> = self.tried.iter().collect();
         tried.sort_by_key(|row| (row.rank(), row.outcome.elapsed_ns));
-        let in_bytes = |of: &Outcome| self.bytes_read(of);
+        let in_bytes = |of: &TrialOutcome| self.bytes_read(of);
         let all = || [&self.now].into_iter().chain(self.tried.iter().map(|of| &of.outcome));
         // A far larger amount would compress all others.
-        let (now, most) = (in_bytes(&self.now), in_bytes(&self.now) * MOST_MORE);
+        let (now, most) = (in_bytes(&self.now), in_bytes(&self.now) * MAX_SCALE);
         let near = all().map(in_bytes).filter(|read| *read <= most);
-        let mut read = Scale::of("bytes read", Unit::Bytes, near);
-        let ends = all().map(Outcome::range_ns).flat_map(|(least, most)| [least, most]);
-        let mut times = Scale::of("time", Unit::Nanoseconds, ends);
+        let mut read = Scale::from_values("bytes read", Unit::Bytes, near);
+        let ends = all().map(TrialOutcome::range_ns).flat_map(|(least, most)| [least, most]);
+        let mut times = Scale::from_values("time", Unit::Nanoseconds, ends);
         (read.threshold, times.threshold) = (Some(now), Some(self.now.elapsed_ns as f64));
         let as_it_is = self.drawn("as it is".to_string(), &self.now, "u2", "");
         let rows =
@@ -162,7 +163,7 @@ impl Advice {
         let meanings = known.map(|(_, class, meaning)| (*class, *meaning));
         let legend = [("threshold-key", "as it is")].into_iter().chain(meanings);
         let right = |name: &str| DotColumn::Text(Head::right(name));
-        Dots {
+        DotTable {
             title: String::new(),
             note: HOW_TO_READ.to_string(),
             legend: legend.map(|(class, text)| (class.to_string(), text.to_string())).collect(),
@@ -183,13 +184,13 @@ impl Advice {
     fn drawn(
         &self,
         label: String,
-        outcome: &Outcome,
+        outcome: &TrialOutcome,
         class: &'static str,
         verdict: &str,
     ) -> Vec<DotCell> {
         let (least, most) = outcome.range_ns();
         let (read, ns) = (self.bytes_read(outcome), outcome.elapsed_ns as f64);
-        let told = format!(
+        let description = format!(
             "{label}: {} pages read ({}), {} major faults, {}; {} to {} with half and double \
              latency",
             number(outcome.data_pages_read as f64),
@@ -204,10 +205,10 @@ impl Advice {
         vec![
             DotCell::Name(label),
             DotCell::Text(bytes(read)),
-            DotCell::Drawn { marks: bar, told: told.clone() },
+            DotCell::Drawn { marks: bar, description: description.clone() },
             DotCell::Text(number(outcome.major_faults as f64)),
             DotCell::Text(time(ns)),
-            DotCell::Drawn { marks: dot, told },
+            DotCell::Drawn { marks: dot, description },
             DotCell::Verdict {
                 class: (verdict == "best").then_some("good"),
                 text: verdict.to_string(),
@@ -216,28 +217,28 @@ impl Advice {
         ]
     }
 
-    fn bytes_read(&self, outcome: &Outcome) -> f64 {
+    fn bytes_read(&self, outcome: &TrialOutcome) -> f64 {
         outcome.data_pages_read as f64 * self.page_bytes as f64
     }
 }
 
 /// The answer under other conditions.
-const CONDITIONS: [Column<Condition>; 4] = [
-    words("with", |own| folded(&own.name, CONDITION_COLUMNS).into()),
-    figures("as it is", |own| match &own.now {
+const CONDITIONS: [Column<AdviceCondition>; 4] = [
+    text_column("with", |own| fold_cell(&own.name, CONDITION_COLUMNS).into()),
+    figure_column("as it is", |own| match &own.now {
         Some(now) => pages_and_time(now).into(),
-        None => folded("the program does not run so", BEST_COLUMNS).into(),
+        None => fold_cell("the program does not run so", BEST_COLUMNS).into(),
     }),
-    figures("with the answer", |own| {
+    figure_column("with the answer", |own| {
         own.answer.as_ref().map_or(String::new(), pages_and_time).into()
     }),
-    words("best there", |own| {
+    text_column("best there", |own| {
         let nothing = if own.now.is_some() { "nothing" } else { "" };
-        folded(own.best.as_deref().unwrap_or(nothing), BEST_COLUMNS).into()
+        fold_cell(own.best.as_deref().unwrap_or(nothing), BEST_COLUMNS).into()
     }),
 ];
 
-fn pages_and_time(of: &Outcome) -> String {
+fn pages_and_time(of: &TrialOutcome) -> String {
     format!("{}, {}", number(of.data_pages_read as f64), time(of.elapsed_ns as f64))
 }
 
@@ -246,7 +247,7 @@ mod tests {
     use filemap_core::address::vma::ReadHint;
     use filemap_job::program::Madvise;
 
-    use super::super::Change;
+    use super::super::AdviceChange;
     use super::super::tests::{on, outcome, tried};
     use super::*;
 
@@ -255,19 +256,19 @@ mod tests {
     fn tables_fit_into_80_columns() {
         let on = on("mapping 'data.mdb'");
         let changes = vec![
-            Change::Madvise(on.clone(), ReadHint::Sequential),
-            Change::Ask(on, Madvise::WillNeed, vec![(0, 1)]),
+            AdviceChange::Madvise(on.clone(), ReadHint::Sequential),
+            AdviceChange::Ask(on, Madvise::WillNeed, vec![(0, 1)]),
         ];
-        let large = Outcome { major_faults: 12_345_678, ..outcome(12_345_678, 123_456) };
+        let large = TrialOutcome { major_faults: 12_345_678, ..outcome(12_345_678, 123_456) };
         let mut advice = tried(large.clone(), Vec::new());
-        advice.tried.push(Tried::new(changes, outcome(1_545_166, 1000)));
-        advice.conditions.push(Condition {
+        advice.tried.push(AdviceTrial::new(changes, outcome(1_545_166, 1000)));
+        advice.conditions.push(AdviceCondition {
             name: "page cache of 123456m".to_string(),
             now: Some(large),
             answer: Some(outcome(12_345_678, 1000)),
             best: Some(advice.tried[0].label()),
         });
-        let tables = advice.concluded("", None).report().parts.into_iter();
+        let tables = advice.with_conclusions("", None).report().parts.into_iter();
         let tables = tables.filter_map(|part| match part {
             Part::Table(table) => Some(table.text()),
             _ => None,

@@ -11,33 +11,33 @@ use filemap_govern::{AdviceRule, FileExtent};
 use filemap_job::program::{Job, Madvise, NamedMapping};
 
 use super::apply::is_read_advice;
-use super::{Change, Target};
+use super::{AdviceChange, AdviceTarget};
 
 /// The rules for `changes` of `program`.
 ///
 /// # Errors
 /// Why a change cannot be made from outside, as the end of a sentence.
-pub fn of(program: &Job, changes: &[Change]) -> Result<Vec<AdviceRule>, String> {
+pub fn advice_rules(program: &Job, changes: &[AdviceChange]) -> Result<Vec<AdviceRule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
-            Change::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
+            AdviceChange::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
             // After the program's own MADV_RANDOM this would read page by page.
-            Change::Ask(on, Madvise::PopulateRead, _) if is_advised(program, on) => {
+            AdviceChange::Ask(on, Madvise::PopulateRead, _) if is_advised(program, on) => {
                 return Err("the program advises these mappings itself, and it is not known what \
                             comes first when it is given from outside"
                     .to_string());
             }
-            Change::Ask(on, ask, parts) => {
+            AdviceChange::Ask(on, ask, parts) => {
                 let advice = match ask {
                     Madvise::PopulateRead => MemoryAdvice::PopulateRead,
                     _ => MemoryAdvice::WillNeed,
                 };
-                rules.extend(asked(program, on, parts, advice)?);
+                rules.extend(prefetch_rules(program, on, parts, advice)?);
             }
-            Change::Fadvise(..) => return Err(OF_FILES.to_string()),
+            AdviceChange::Fadvise(..) => return Err(OF_FILES.to_string()),
             // The caller applies these by other means.
-            Change::ReadAhead(_) | Change::FaultAround(_) | Change::Governor => {}
+            AdviceChange::ReadAhead(_) | AdviceChange::FaultAround(_) | AdviceChange::Governor => {}
         }
     }
     Ok(rules)
@@ -55,7 +55,11 @@ fn advice(hint: ReadHint) -> MemoryAdvice {
 }
 
 /// Rules that give `advice` to each mapping of `on`.
-fn read_as(program: &Job, on: &Target, advice: MemoryAdvice) -> Result<Vec<AdviceRule>, String> {
+fn read_as(
+    program: &Job,
+    on: &AdviceTarget,
+    advice: MemoryAdvice,
+) -> Result<Vec<AdviceRule>, String> {
     let path = path(program, on)?;
     let overrides_program = is_advised(program, on);
     let rule =
@@ -64,13 +68,13 @@ fn read_as(program: &Job, on: &Target, advice: MemoryAdvice) -> Result<Vec<Advic
 }
 
 /// Whether the program itself advises the read pattern of mappings of `on`.
-fn is_advised(program: &Job, on: &Target) -> bool {
+fn is_advised(program: &Job, on: &AdviceTarget) -> bool {
     let is_own = |number: usize| on.numbers.contains(&number);
     let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
     program.steps().filter_map(is_read_advice).any(is_own) || on.numbers.iter().any(is_kept)
 }
 
-fn path(program: &Job, on: &Target) -> Result<PathBuf, String> {
+fn path(program: &Job, on: &AdviceTarget) -> Result<PathBuf, String> {
     let path = program.files[on.file].file.path.as_ref();
     path.map(|path| path.clone().into())
         .ok_or_else(|| format!("'{}' is not there as it was recorded", program.files[on.file].name))
@@ -85,7 +89,7 @@ fn extent(program: &Job, of: &NamedMapping) -> FileExtent {
 }
 
 /// The mappings of `on`; `None` stands for all mappings of the file.
-fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<FileExtent>>, String> {
+fn mappings(program: &Job, on: &AdviceTarget) -> Result<Vec<Option<FileExtent>>, String> {
     let others = others(program, on);
     if others.is_empty() {
         return Ok(vec![None]);
@@ -106,7 +110,7 @@ fn mappings(program: &Job, on: &Target) -> Result<Vec<Option<FileExtent>>, Strin
 }
 
 /// Touched mappings of the same file outside `on`.
-fn others(program: &Job, on: &Target) -> Vec<FileExtent> {
+fn others(program: &Job, on: &AdviceTarget) -> Vec<FileExtent> {
     let mut touched = vec![false; program.mappings.len()];
     program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
     let is_other = |number: &usize| {
@@ -119,9 +123,9 @@ fn others(program: &Job, on: &Target) -> Vec<FileExtent> {
 
 /// Rules that prefetch the used part of each mapping. Mappings of the same part of a file are
 /// indistinguishable, so the union of their used parts is prefetched.
-fn asked(
+fn prefetch_rules(
     program: &Job,
-    on: &Target,
+    on: &AdviceTarget,
     parts: &[(u64, u64)],
     advice: MemoryAdvice,
 ) -> Result<Vec<AdviceRule>, String> {
@@ -166,7 +170,7 @@ mod tests {
     const HALF: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\noffset = '512k'\n";
     const SAME: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\n";
 
-    fn text(program: &Job, change: Change) -> Result<String, String> {
+    fn text(program: &Job, change: AdviceChange) -> Result<String, String> {
         let extent = |extent: Option<FileExtent>| {
             let text = |of: FileExtent| format!("{}+{}", of.offset_bytes, of.length_bytes);
             extent.map_or("*".to_string(), text)
@@ -176,12 +180,12 @@ mod tests {
             let [mapping, part] = [mapping, part].map(|of| extent(*of));
             format!("{advice:?} {mapping} {part} {}\n", path.display())
         };
-        Ok(of(program, &[change])?.iter().map(line).collect())
+        Ok(advice_rules(program, &[change])?.iter().map(line).collect())
     }
 
     #[test]
     fn all_mappings_of_a_file_or_one_of_them() {
-        let random = |numbers: &[usize]| Change::Madvise(target(numbers), ReadHint::Random);
+        let random = |numbers: &[usize]| AdviceChange::Madvise(target(numbers), ReadHint::Random);
         let said = |program: &Job, numbers: &[usize]| text(program, random(numbers));
         assert_eq!(said(&program(""), &[0]).unwrap(), "Random * * /data/a\n");
         assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "Random * * /data/a\n");
@@ -194,21 +198,24 @@ mod tests {
 
     #[test]
     fn parts_are_parts_of_the_file() {
-        let needed = Change::Ask(target(&[0, 1]), Madvise::WillNeed, vec![(1, 2), (3, 4)]);
+        let needed = AdviceChange::Ask(target(&[0, 1]), Madvise::WillNeed, vec![(1, 2), (3, 4)]);
         let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
                         WillNeed 524288+524288 536576+16384 /data/a\n";
         assert_eq!(text(&program(HALF), needed).unwrap(), expected);
         // Two mappings of the same part are indistinguishable.
-        let needed = Change::Ask(target(&[0, 1]), Madvise::PopulateRead, vec![(1, 2), (3, 4)]);
+        let needed =
+            AdviceChange::Ask(target(&[0, 1]), Madvise::PopulateRead, vec![(1, 2), (3, 4)]);
         let expected = "PopulateRead 0+1048576 4096+24576 /data/a\n";
         assert_eq!(text(&program(SAME), needed).unwrap(), expected);
     }
 
     #[test]
     fn what_is_no_advice_for_mappings_has_no_rule() {
-        let read = Change::Fadvise(target(&[0]), ReadHint::Sequential);
+        let read = AdviceChange::Fadvise(target(&[0]), ReadHint::Sequential);
         assert_eq!(text(&program(""), read).unwrap_err(), OF_FILES);
-        for other in [Change::Governor, Change::ReadAhead(64), Change::FaultAround(4096)] {
+        for other in
+            [AdviceChange::Governor, AdviceChange::ReadAhead(64), AdviceChange::FaultAround(4096)]
+        {
             assert_eq!(text(&program(""), other).unwrap(), "");
         }
     }
@@ -216,8 +223,8 @@ mod tests {
     #[test]
     fn what_the_program_itself_advises_is_known() {
         let is_over_own = |program: &Job| {
-            let random = Change::Madvise(target(&[0]), ReadHint::Random);
-            of(program, &[random]).unwrap()[0].overrides_program
+            let random = AdviceChange::Madvise(target(&[0]), ReadHint::Random);
+            advice_rules(program, &[random]).unwrap()[0].overrides_program
         };
         let mut own = program("");
         assert!(!is_over_own(&own));

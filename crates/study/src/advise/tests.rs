@@ -1,20 +1,20 @@
 //! Programs and trials for tests.
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 use filemap_job::program::Job;
 
 use super::answer::Answer;
-use super::record::{FileAdvice, Tried};
-use super::{Advice, Change, Contents, Outcome, Target};
+use super::record::{AdviceTrial, FileAdvice};
+use super::{AdviceChange, AdviceTarget, AdviseRecord, FileContents, TrialOutcome};
 
 /// The only mapping of the only file, as a target.
-pub fn on(name: &str) -> Target {
-    Target { file: 0, name: name.to_string(), numbers: vec![0] }
+pub fn on(name: &str) -> AdviceTarget {
+    AdviceTarget { file: 0, name: name.to_string(), numbers: vec![0] }
 }
 
 /// Mappings of the only file.
-pub fn target(numbers: &[usize]) -> Target {
-    Target { numbers: numbers.to_vec(), ..on("a") }
+pub fn target(numbers: &[usize]) -> AdviceTarget {
+    AdviceTarget { numbers: numbers.to_vec(), ..on("a") }
 }
 
 /// A program that maps a file of 256 pages: see [`program_of`].
@@ -29,14 +29,14 @@ pub fn program_of(size: &str, more: &str, phases: &str) -> Job {
         "[[file]]\nname = 'a'\nsize = '{size}'\n[[open]]\nname = 'a'\nfile = 'a'\n\
          [[mapping]]\nname = 'm'\nopen = 'a'\n{more}[[thread]]\n{phases}"
     );
-    let mut program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    let mut program = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
     program.files[0].file.path = Some("/data/a".to_string());
     program
 }
 
 /// Outcome of one file, with time proportional to latency.
-pub fn outcome(pages: u64, ms: u64) -> Outcome {
-    Outcome {
+pub fn outcome(pages: u64, ms: u64) -> TrialOutcome {
+    TrialOutcome {
         data_pages_read: pages,
         files: vec![pages],
         major_faults: 3,
@@ -47,23 +47,24 @@ pub fn outcome(pages: u64, ms: u64) -> Outcome {
 }
 
 /// Advice for a program with one file after trying `changes` one by one, before conclusions.
-pub fn tried(now: Outcome, changes: Vec<(Change, Outcome)>) -> Advice {
+pub fn tried(now: TrialOutcome, changes: Vec<(AdviceChange, TrialOutcome)>) -> AdviseRecord {
     let file = FileAdvice {
         name: "data.mdb".to_string(),
-        contents: Contents::Other,
+        contents: FileContents::Other,
         pages_read: now.data_pages_read,
         pages_used: 3000,
         answer: Answer::default(),
         number: 0,
     };
-    let tried = changes.into_iter().map(|(change, outcome)| Tried::new(vec![change], outcome));
-    Advice {
+    let tried =
+        changes.into_iter().map(|(change, outcome)| AdviceTrial::new(vec![change], outcome));
+    AdviseRecord {
         files: vec![file],
         now,
         tried: tried.collect(),
         page_bytes: 4096,
         read_ahead_kb: 8192,
         latency_ns: 54_000,
-        ..Advice::default()
+        ..AdviseRecord::default()
     }
 }

@@ -1,21 +1,21 @@
 //! The answer in words: a line for each file, and the code to write.
 
 use super::answer::Answer;
-use super::record::{FileAdvice, Tried};
-use super::writing::{self, Written};
-use super::{Advice, Change, Contents, Outcome};
+use super::record::{AdviceTrial, FileAdvice};
+use super::source_changes::{self, SourceChange};
+use super::{AdviceChange, AdviseRecord, FileContents, TrialOutcome};
 use filemap_report::units::{number, time};
 
 /// Maximum number of ties named.
-const MOST_TIES: usize = 3;
+const MAX_NAMED_TIES: usize = 3;
 
 /// Ratio of pages read to pages used up to which there is nothing to gain.
 const USES_WHAT_IT_READS: f64 = 1.10;
 
-impl Advice {
+impl AdviseRecord {
     /// Adds the answers that follow from the trials. `name` is the recording, `program` the shell
     /// command of the program if known.
-    pub(super) fn concluded(mut self, name: &str, program: Option<&str>) -> Self {
+    pub(super) fn with_conclusions(mut self, name: &str, program: Option<&str>) -> Self {
         self.name = name.to_string();
         self.answer = self.answer_among(|_| true);
         let answers: Vec<Answer> =
@@ -33,7 +33,7 @@ impl Advice {
 }
 
 /// The answer for each file, and for the program.
-fn lines(advice: &Advice) -> Vec<String> {
+fn lines(advice: &AdviseRecord) -> Vec<String> {
     let mut lines: Vec<String> = advice.files.iter().map(|file| line(advice, file)).collect();
     let rest = advice.now.files.len() - advice.files.len();
     if rest > 0 {
@@ -49,7 +49,7 @@ fn lines(advice: &Advice) -> Vec<String> {
     lines
 }
 
-fn line(advice: &Advice, of: &FileAdvice) -> String {
+fn line(advice: &AdviseRecord, of: &FileAdvice) -> String {
     let (read, used) = (of.pages_read, of.pages_used);
     let now = format!(
         "{} reads {} pages for {} touched ({}).",
@@ -82,14 +82,14 @@ fn line(advice: &Advice, of: &FileAdvice) -> String {
 }
 
 /// The fastest change limited to this program, if `best` affects every program.
-fn for_this_program(advice: &Advice, file: usize, best: &Tried) -> String {
-    let is_own = |of: &Tried| of.does.iter().all(|change| !change.is_for_all());
+fn for_this_program(advice: &AdviseRecord, file: usize, best: &AdviceTrial) -> String {
+    let is_own = |of: &AdviceTrial| of.does.iter().all(|change| !change.is_for_all());
     if is_own(best) {
         return String::new();
     }
     let now = advice.now.of_file(file);
     let helps =
-        |of: &&Tried| is_own(of) && of.is_about(file) && of.outcome.of_file(file).helps(now);
+        |of: &&AdviceTrial| is_own(of) && of.is_about(file) && of.outcome.of_file(file).helps(now);
     let own = advice.tried.iter().filter(helps).min_by_key(|of| of.outcome.elapsed_ns);
     own.map_or(String::new(), |own| {
         format!(
@@ -102,16 +102,16 @@ fn for_this_program(advice: &Advice, file: usize, best: &Tried) -> String {
 }
 
 /// The ties, and whether doing nothing ties.
-fn tie(advice: &Advice, Answer { ties, ties_with_now, .. }: &Answer) -> String {
+fn tie(advice: &AdviseRecord, Answer { ties, ties_with_now, .. }: &Answer) -> String {
     let mut text = String::new();
     if *ties_with_now {
         text += " It is a tie with doing nothing: at half or double the device's latency it \
                  gains nothing worth the change.";
     }
     if !ties.is_empty() {
-        let named = ties.iter().take(MOST_TIES).map(|tie| advice.tried[*tie].label());
+        let named = ties.iter().take(MAX_NAMED_TIES).map(|tie| advice.tried[*tie].label());
         let named = named.collect::<Vec<_>>().join(", ");
-        let more = match ties.len().saturating_sub(MOST_TIES) {
+        let more = match ties.len().saturating_sub(MAX_NAMED_TIES) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
@@ -121,7 +121,7 @@ fn tie(advice: &Advice, Answer { ties, ties_with_now, .. }: &Answer) -> String {
 }
 
 /// `0.4 s instead of 1.6 s`.
-fn instead(own: &Outcome, now: &Outcome) -> String {
+fn instead(own: &TrialOutcome, now: &TrialOutcome) -> String {
     format!("{} instead of {}", time(own.elapsed_ns as f64), time(now.elapsed_ns as f64))
 }
 
@@ -134,8 +134,8 @@ fn times(read: u64, used: u64) -> String {
 }
 
 /// Code for the answers, each once.
-fn written(advice: &Advice) -> Vec<Written> {
-    let mut changes: Vec<&Change> = Vec::new();
+fn written(advice: &AdviseRecord) -> Vec<SourceChange> {
+    let mut changes: Vec<&AdviceChange> = Vec::new();
     for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
         let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
         // A machine-wide setting is not worth a tie with doing nothing.
@@ -145,18 +145,18 @@ fn written(advice: &Advice) -> Vec<Written> {
             }
         }
     }
-    let of_change = |change: &Change| {
+    let of_change = |change: &AdviceChange| {
         let file = advice.files.iter().find(|file| change.file() == Some(file.number));
-        let contents = file.map_or(Contents::Other, |file| file.contents);
-        Written { change: change.label(), lines: writing::lines(change, contents) }
+        let contents = file.map_or(FileContents::Other, |file| file.contents);
+        SourceChange { change: change.label(), lines: source_changes::lines(change, contents) }
     };
     let written = changes.into_iter().map(of_change);
     written.filter(|written| !written.lines.is_empty()).collect()
 }
 
 /// Effect of the governor for a program that cannot be changed, if it helps.
-fn governed(advice: &Advice, program: &str) -> Option<String> {
-    let own = &advice.tried.iter().find(|of| of.does == [Change::Governor])?.outcome;
+fn governed(advice: &AdviseRecord, program: &str) -> Option<String> {
+    let own = &advice.tried.iter().find(|of| of.does == [AdviceChange::Governor])?.outcome;
     own.figures().helps(advice.now.figures()).then(|| {
         format!(
             "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
@@ -177,12 +177,16 @@ mod tests {
 
     /// The words for a database with `used_pages` used: lines, places of code, the governor's
     /// effect.
-    fn told(now: Outcome, used_pages: u64, trials: Vec<(Change, Outcome)>) -> Vec<String> {
+    fn words_for(
+        now: TrialOutcome,
+        used_pages: u64,
+        trials: Vec<(AdviceChange, TrialOutcome)>,
+    ) -> Vec<String> {
         let mut advice = tried(now, trials);
         advice.files[0].pages_used = used_pages;
-        advice.files[0].contents = Contents::Lmdb;
-        let advice = advice.concluded("lookups", Some("./lookups data.mdb"));
-        let written = advice.to_write.into_iter().flat_map(|Written { change, lines }| {
+        advice.files[0].contents = FileContents::Lmdb;
+        let advice = advice.with_conclusions("lookups", Some("./lookups data.mdb"));
+        let written = advice.to_write.into_iter().flat_map(|SourceChange { change, lines }| {
             let places: Vec<String> = lines.into_iter().map(|line| line.place).collect();
             [format!("What to write for {change}:"), places.join(" ")]
         });
@@ -192,13 +196,13 @@ mod tests {
     #[test]
     fn the_answer_is_one_line_and_what_to_write() {
         let trials = vec![
-            (Change::ReadAhead(0), outcome(3624, 420)),
-            (Change::Madvise(on("data.mdb"), ReadHint::Random), outcome(3624, 430)),
-            (Change::Madvise(on("data.mdb"), ReadHint::Sequential), outcome(700_000, 1700)),
-            (Change::Governor, outcome(3700, 440)),
+            (AdviceChange::ReadAhead(0), outcome(3624, 420)),
+            (AdviceChange::Madvise(on("data.mdb"), ReadHint::Random), outcome(3624, 430)),
+            (AdviceChange::Madvise(on("data.mdb"), ReadHint::Sequential), outcome(700_000, 1700)),
+            (AdviceChange::Governor, outcome(3700, 440)),
         ];
         assert_eq!(
-            told(outcome(545_166, 1600), 3624, trials),
+            words_for(outcome(545_166, 1600), 3624, trials),
             [
                 "data.mdb reads 545 166 pages for 3624 touched (150x). madvise(MADV_RANDOM) on \
                  data.mdb: 3624 pages (1.0x), 430 ms instead of 1.60 s. Tied with it in time: \
@@ -214,21 +218,21 @@ mod tests {
     #[test]
     fn a_setting_for_every_program_is_named_so() {
         let trials = vec![
-            (Change::ReadAhead(64), outcome(4000, 100)),
-            (Change::Governor, outcome(3900, 150)),
+            (AdviceChange::ReadAhead(64), outcome(4000, 100)),
+            (AdviceChange::Governor, outcome(3900, 150)),
         ];
-        let said = told(outcome(545_166, 1600), 3624, trials);
+        let said = words_for(outcome(545_166, 1600), 3624, trials);
         assert!(said[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
     }
 
     #[test]
     fn where_nothing_helps_it_says_why() {
-        let slower = || vec![(Change::ReadAhead(0), outcome(1000, 900))];
-        let scan = told(outcome(1010, 100), 1000, slower());
+        let slower = || vec![(AdviceChange::ReadAhead(0), outcome(1000, 900))];
+        let scan = words_for(outcome(1010, 100), 1000, slower());
         let expected = "data.mdb reads 1010 pages for 1000 touched (1.0x). Nothing helps: it uses \
                         what it reads.";
         assert_eq!(scan, [expected]);
-        let dense = told(outcome(5000, 100), 1000, slower());
+        let dense = words_for(outcome(5000, 100), 1000, slower());
         assert!(dense[0].ends_with("helps without taking longer."), "{dense:?}");
     }
 
@@ -239,8 +243,8 @@ mod tests {
         let mut now = outcome(1000, 100);
         now.elapsed_ns_at_half_latency = 95_000_000;
         now.elapsed_ns_at_double_latency = 110_000_000;
-        let trials = vec![(Change::Madvise(on("data.mdb"), ReadHint::Random), random)];
-        let said = told(now, 10, trials);
+        let trials = vec![(AdviceChange::Madvise(on("data.mdb"), ReadHint::Random), random)];
+        let said = words_for(now, 10, trials);
         assert!(said[0].contains("a tie with doing nothing"), "{said:?}");
     }
 }

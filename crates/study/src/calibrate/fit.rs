@@ -7,7 +7,7 @@ use filemap_kernel::calibrate::{
 use filemap_kernel::page_size;
 use filemap_model::{Profile, profile};
 
-use super::report::{Cost, Direct};
+use super::report::{DirectReads, MeasuredCost};
 use crate::error::Error;
 use crate::stats;
 
@@ -20,8 +20,8 @@ pub struct Samples {
     pub wakes: Vec<WakeSample>,
 }
 
-pub fn sample(figures: impl Iterator<Item = f64>) -> stats::Sample {
-    stats::Sample::of(figures.collect()).expect("there is at least one round")
+pub fn sample(figures: impl Iterator<Item = f64>) -> stats::SampleStats {
+    stats::SampleStats::from_sorted(figures.collect()).expect("there is at least one round")
 }
 
 fn median<S>(samples: &[S], of: impl Fn(&S) -> f64) -> f64 {
@@ -90,7 +90,7 @@ impl Samples {
     }
 
     /// Rows of the report; without evictions if `is_unlimited`.
-    pub fn costs(&self, is_unlimited: bool) -> Vec<Cost> {
+    pub fn costs(&self, is_unlimited: bool) -> Vec<MeasuredCost> {
         let (file, calls, wakes) = (self.file.as_slice(), &self.calls, &self.wakes);
         let mut costs = vec![
             cost(file, "access to a mapped page", |s| s.touch_ns),
@@ -114,17 +114,17 @@ impl Samples {
     }
 
     /// Direct reads of each request size.
-    pub fn direct(&self) -> Vec<Direct> {
+    pub fn direct(&self) -> Vec<DirectReads> {
         let of = |(number, bytes)| {
             let ns = sample(self.file.iter().map(|sample| sample.direct_ns[number]));
-            Direct { bytes, ns }
+            DirectReads { bytes, ns }
         };
         DIRECT_BYTES.into_iter().enumerate().map(of).collect()
     }
 }
 
-fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> Cost {
-    Cost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
+fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> MeasuredCost {
+    MeasuredCost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
 }
 
 /// Device and fault costs fitted to accesses of a file.

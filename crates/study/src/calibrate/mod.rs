@@ -5,7 +5,7 @@ mod report;
 
 use filemap_job::program::Rounds;
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Run, SizeText};
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Run, SizeText};
 use filemap_kernel::calibrate::{
     CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench,
 };
@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::{host, input, provenance};
 use fit::{Samples, sample};
-use report::Row;
+use report::PredictedJob;
 
-pub use report::Calibration;
+pub use report::CalibrateRecord;
 
 /// The published workloads, each with either advice.
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
@@ -33,7 +33,7 @@ const WAKES: &str = include_str!("wakes.toml");
 
 /// Options of a calibration.
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Asked {
+pub struct CalibrateOptions {
     /// Size of the test file in bytes.
     pub bytes: u64,
     pub rounds: u64,
@@ -49,10 +49,10 @@ pub struct Asked {
 /// # Errors
 /// What cannot be measured here, and the errors of `keep`.
 pub fn calibrate(
-    asked: Asked,
+    asked: CalibrateOptions,
     engines: &impl Engines,
     keep: impl FnOnce(&str) -> Result<(), Error>,
-) -> Result<Calibration, Error> {
+) -> Result<CalibrateRecord, Error> {
     let (journal, _undoing) = engines.journal()?;
     let directory = temporary_directory()?;
     let bench = CalibrationFile::create(&directory, asked.bytes)?;
@@ -90,7 +90,7 @@ pub fn calibrate(
         format!("what it costs to evict a page was not measured, so it is 0: {reason}")
     });
     let predicted = rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?;
-    let calibration = Calibration {
+    let calibration = CalibrateRecord {
         schema: SCHEMA,
         kind: RecordKind::Calibrate,
         profile: json!(profile),
@@ -100,14 +100,14 @@ pub fn calibrate(
         warnings: no_ring.into_iter().chain(unlimited).collect(),
         footer: footer(&bench, &profile, &asked),
         kept: asked.kept,
-        ..Calibration::default()
+        ..CalibrateRecord::default()
     };
     Ok(calibration.with_rows(predicted))
 }
 
 /// The job of the job file `text` on `cpus` CPUs, and the number of rounds of its threads.
 fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
-    let mut spec = ProgramSpec::from_toml(text)?;
+    let mut spec = JobSpec::from_toml(text)?;
     spec.on = Some(EngineKind::Kernel.to_string());
     spec.cpus = cpus;
     let program = spec.validate(input::host_release().as_deref())?;
@@ -119,19 +119,19 @@ fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
 
 /// A job that reads a hole sequentially, with or without a memory limit.
 fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
-    resolved(JobSpec {
+    resolved(JobFlags {
         workload: Some("sequential".to_string()),
         file_size: Some(SizeText::of(HOLE_BYTES)),
         fraction: Some(1.0),
         sparse: Some(true),
         memory_max: limit_bytes.map(SizeText::of),
-        ..JobSpec::default()
+        ..JobFlags::default()
     })
 }
 
 /// Validates the job of `flags` for this machine.
-fn resolved(flags: JobSpec) -> Result<Job, Error> {
-    let mut spec = ProgramSpec::from_flags(&flags)?;
+fn resolved(flags: JobFlags) -> Result<Job, Error> {
+    let mut spec = JobSpec::from_flags(&flags)?;
     spec.on = Some(EngineKind::Kernel.to_string());
     host::resolve(&mut spec)?;
     Ok(spec.validate(input::host_release().as_deref())?)
@@ -153,22 +153,22 @@ impl Timed {
         workload: &'static str,
         advice: &'static str,
     ) -> Result<Self, Error> {
-        let job = resolved(JobSpec {
+        let job = resolved(JobFlags {
             workload: Some(workload.to_string()),
             advice: Some(advice.to_string()),
             file: Some(bench.path().display().to_string()),
             cold: Some(true),
-            ..JobSpec::default()
+            ..JobFlags::default()
         })?;
         let prepared = kernel.prepare(&job)?;
         Ok(Timed { workload, advice, job, prepared, runs: Vec::new() })
     }
 
-    fn predicted(&self, profile: &Profile) -> Result<Row, Error> {
+    fn predicted(&self, profile: &Profile) -> Result<PredictedJob, Error> {
         let run = trace(&self.job, profile, &mut ())?;
         let seconds = |run: &Run| run.elapsed_ns.unwrap_or(0) as f64 / 1e9;
         let measured_s = sample(self.runs.iter().map(seconds));
-        Ok(Row::of(self.workload, self.advice, measured_s, seconds(&run)))
+        Ok(PredictedJob::new(self.workload, self.advice, measured_s, seconds(&run)))
     }
 }
 
@@ -181,7 +181,7 @@ fn profile_text(profile: &Profile) -> String {
     )
 }
 
-fn footer(bench: &CalibrationFile, profile: &Profile, asked: &Asked) -> Footer {
+fn footer(bench: &CalibrationFile, profile: &Profile, asked: &CalibrateOptions) -> Footer {
     let storage = bench.storage();
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());

@@ -7,7 +7,7 @@ use crate::variants::{self, Variant};
 /// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Asked {
+pub struct CompareOptions {
     /// Values of `--variants`, unparsed.
     pub variants: Vec<String>,
     /// Paths of kernel images; `modules` has the directories of their modules.
@@ -36,7 +36,7 @@ pub fn engines(text: &str) -> Result<String, Error> {
 ///
 /// # Errors
 /// When a variant does not parse or does not apply to the job.
-pub fn variants(input: &JobInput, asked: &Asked) -> Result<Vec<Variant>, Error> {
+pub fn variants(input: &JobInput, asked: &CompareOptions) -> Result<Vec<Variant>, Error> {
     let variants = in_words(input.spec.with.as_deref(), &asked.variants)?;
     if !input.has_tables() && input.spec.is_single_mapping() {
         variants::check_one_file(&variants)?;

@@ -8,7 +8,7 @@ use super::Variants;
 use super::emulated::is_emulated;
 use super::figures::NOT_JUDGED;
 use crate::run::CALLS;
-use crate::stats::Sample;
+use crate::stats::SampleStats;
 use crate::waits::SPANS;
 
 impl Variants<'_> {
@@ -28,7 +28,8 @@ impl Variants<'_> {
         let variants = 0..self.cells.len();
         let rows = names.iter().flat_map(|name| variants.clone().map(|at| row(name, at)));
         let rows: Vec<Vec<String>> = rows.collect();
-        (!rows.is_empty()).then(|| Table::of(["call", "variant"], SPANS, rows).titled(CALLS))
+        (!rows.is_empty())
+            .then(|| Table::from_parts(["call", "variant"], SPANS, rows).with_title(CALLS))
     }
 }
 
@@ -38,7 +39,7 @@ fn spans(record: &Record, name: &str) -> [String; 4] {
     let sample = |of: fn(&Wait) -> u64| {
         let calls = record.runs.iter().flat_map(|run| &run.calls);
         let calls = calls.filter(|call| call.cause == name);
-        Sample::of(calls.map(|call| of(call) as f64).collect())
+        SampleStats::from_sorted(calls.map(|call| of(call) as f64).collect())
     };
     let mark = if is_emulated(record) { NOT_JUDGED } else { "" };
     let shown = |of: fn(&Wait) -> u64| {

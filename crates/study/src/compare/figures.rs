@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use filemap_job::{FileSummary, Spread};
 use filemap_report::units::number;
-use filemap_report::{ComparedTable, Figure, Sample, Table, Unit, Variant};
+use filemap_report::{ComparisonTable, Figure, Sample, Table, Unit, Variant};
 
 use super::Variants;
 use super::emulated::is_emulated;
 use crate::figures::{FIGURES, ROUNDS_A_SECOND};
-use crate::measure::Measure;
+use crate::measure::Measurement;
 use crate::record::{MAX_ROWS, spreads, with_range};
 use crate::setup;
 
@@ -27,23 +27,23 @@ pub(super) const OF_FILES: [OfFile; 3] = [
 
 impl Variants<'_> {
     /// `figures` as a table with a column for each variant.
-    fn compared(&self, figures: Vec<Figure>) -> ComparedTable {
+    fn compared(&self, figures: Vec<Figure>) -> ComparisonTable {
         let variant = |(cell, record): (&super::Cell, &filemap_job::Record)| Variant {
             name: cell.variant.clone(),
             group: cell.engine.clone(),
             about: setup::kernel(record, record.job.with.as_deref()),
         };
         let variants = self.cells.iter().zip(&self.records).map(variant).collect();
-        ComparedTable { variants, figures }
+        ComparisonTable { variants, figures }
     }
 
     /// The headline figures.
-    pub(super) fn figures(&self) -> ComparedTable {
+    pub(super) fn figures(&self) -> ComparisonTable {
         let of_figure = |(at, figure): (usize, &'static crate::figures::Figure)| {
             let own = || self.measures.iter().map(|of| of.iter().nth(at).and_then(|(_, own)| own));
             let is_time = figure.unit == Unit::Nanoseconds || figure.key == ROUNDS_A_SECOND;
-            let sample = |(own, record): (Option<&Measure>, &filemap_job::Record)| {
-                let &Measure { median, min, max, .. } = own?;
+            let sample = |(own, record): (Option<&Measurement>, &filemap_job::Record)| {
+                let &Measurement { median, min, max, .. } = own?;
                 let mark = if is_time && is_emulated(record) { NOT_JUDGED } else { "" };
                 Some(Sample { median, min, max, mark })
             };
@@ -63,7 +63,7 @@ impl Variants<'_> {
         let of_counter = |at: usize| plain(own[0][at].0, own.iter().map(|own| own[at].1));
         let figures = (0..own[0].len()).map(of_counter);
         let figures = figures.filter(|figure| figure.samples.iter().any(Option::is_some));
-        self.compared(figures.collect()).plain("", "counter", |figure, at| {
+        self.compared(figures.collect()).plain_tables("", "counter", |figure, at| {
             figure.samples[at].map_or("-".to_string(), |own| number(own.median))
         })
     }
@@ -82,7 +82,7 @@ impl Variants<'_> {
                 figures.push(plain(&last, self.cells.iter().map(|_| None)));
             }
             let title = format!("By file: {title}");
-            self.compared(figures).plain(&title, "file", |figure, at| {
+            self.compared(figures).plain_tables(&title, "file", |figure, at| {
                 let own = figure.samples[at];
                 own.map_or(String::new(), |own| with_range(own.median, [own.min, own.max]))
             })

@@ -19,12 +19,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{Job, ProgramSpec, Record, Run, Summary};
+use filemap_job::{Job, JobSpec, Record, Run, Summary};
 use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use asked::{Asked, variants};
+pub use asked::{CompareOptions, variants};
 pub use letter::JobFile;
 pub use plan::{Plan, check_one_table, run};
 pub use regression::Regression;
@@ -32,7 +32,7 @@ pub use regression::Regression;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::json::to_json;
-use crate::measures::Measures;
+use crate::measures::RecordMeasurements;
 
 /// The record of a comparison, as JSON holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,12 +62,12 @@ struct Cell {
     /// Key into `environments`, if there are several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     environment: Option<String>,
-    job: ProgramSpec,
+    job: JobSpec,
     /// Spread of each counter over all runs.
     figures: Summary,
     /// Spread of each figure over all runs; recomputed when a record lacks them.
     #[serde(default)]
-    measures: Measures,
+    measures: RecordMeasurements,
     runs: Vec<Run>,
     #[serde(default)]
     used_pages: Option<u64>,
@@ -126,7 +126,7 @@ impl Comparison {
             cells.extend(ran.into_iter().map(|ran| Cell {
                 job_file: job_file.clone(),
                 environment: environments.next().flatten(),
-                measures: Measures::of(&ran.record, Some(&ran.job)),
+                measures: RecordMeasurements::from_record(&ran.record, Some(&ran.job)),
                 used_pages: ran.job.used_pages(),
                 change: rows::changes(&ran.record, &first),
                 variant: ran.variant,
@@ -177,7 +177,7 @@ impl Comparison {
         rows.iter_mut().for_each(|row| drop(row.drain(..skipped)));
         Report {
             parts,
-            rows: Table::of(rows::HEADS.into_iter().skip(skipped), [""; 0], rows),
+            rows: Table::from_parts(rows::HEADS.into_iter().skip(skipped), [""; 0], rows),
             footer: self.footer.footer(),
             record_json: to_json(self),
         }
@@ -200,7 +200,7 @@ impl Comparison {
 struct Variants<'a> {
     cells: &'a [Cell],
     records: Vec<Record>,
-    measures: Vec<Cow<'a, Measures>>,
+    measures: Vec<Cow<'a, RecordMeasurements>>,
 }
 
 impl<'a> Variants<'a> {
@@ -211,7 +211,7 @@ impl<'a> Variants<'a> {
             job: cell.job.clone(),
             environment: comparison
                 .footer
-                .environment_of(cell.environment.as_ref().unwrap_or(&cell.engine))
+                .environment_named(cell.environment.as_ref().unwrap_or(&cell.engine))
                 .clone(),
             engine: cell.engine.clone(),
             runs: cell.runs.clone(),
@@ -219,7 +219,8 @@ impl<'a> Variants<'a> {
             warnings: Vec::new(),
         };
         let records: Vec<Record> = cells.iter().map(record).collect();
-        let measures = cells.iter().zip(&records).map(|(cell, record)| cell.measures.or_of(record));
+        let measures =
+            cells.iter().zip(&records).map(|(cell, record)| cell.measures.or_computed(record));
         Variants { measures: measures.collect(), cells, records }
     }
 

@@ -12,8 +12,8 @@ use crate::record::{
 };
 use crate::setup;
 use crate::spread;
-use crate::stats::{Sample, percent};
-use crate::verdict::{Margin, OF_TIME, Tested, Verdict, samples};
+use crate::stats::{SampleStats, percent};
+use crate::verdict::{Margin, TIME_WORDS, TestResult, Verdict, samples};
 
 /// All sections of the job, including `warnings`.
 pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
@@ -41,7 +41,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
     parts.extend(conditions(of).into_iter().map(Part::Paragraph));
     let of_variant = |(at, record)| outcomes(of.name(at), record);
     let outcomes: Vec<_> = of.records.iter().enumerate().map(of_variant).collect();
-    parts.extend(filemap_report::spread(&outcomes, runs_are(first)).map(Part::Plot));
+    parts.extend(filemap_report::spread_plot(&outcomes, runs_are(first)).map(Part::Plot));
     parts
 }
 
@@ -80,9 +80,9 @@ pub(super) fn conditions(of: &Variants) -> Vec<String> {
     notes
 }
 
-/// Bytes read by the runs of a variant.
-fn read(of: &Variants, at: usize) -> Option<Sample> {
-    Sample::of(spread::bytes_read(&of.records[at]))
+/// Bytes read by the runs from_sorted a variant.
+fn read(from_sorted: &Variants, at: usize) -> Option<SampleStats> {
+    SampleStats::from_sorted(spread::bytes_read(&from_sorted.records[at]))
 }
 
 /// Spread of each variant over seeds, and its paired difference from the first variant by seed.
@@ -92,7 +92,7 @@ fn spread_table(of: &Variants) -> Table {
         let read = read(of, at)?;
         let changes = read.samples.iter().zip(&first);
         let changes = changes.filter_map(|(&own, &first)| percent(own, first));
-        let changes = Sample::of(changes.collect());
+        let changes = SampleStats::from_sorted(changes.collect());
         let range = changes.filter(|_| read.samples.len() == first.len()).map(|changes| {
             match (format!("{:+.1}", changes.min), format!("{:+.1}", changes.max)) {
                 (min, max) if min == max => format!("{min} %"),
@@ -108,7 +108,7 @@ fn spread_table(of: &Variants) -> Table {
     };
     let heads = ["median", "least to most", "change, seed by seed"];
     let title = format!("Read from device over {} seeds", spread::seeds(&of.records[0]));
-    Table::of(["variant"], heads, (0..of.cells.len()).filter_map(row)).titled(title)
+    Table::from_parts(["variant"], heads, (0..of.cells.len()).filter_map(row)).with_title(title)
 }
 
 /// Notes on measured times: outliers, and the variants that differ significantly.
@@ -132,7 +132,7 @@ pub(super) fn times(of: &Variants) -> Vec<String> {
 /// States whether the second variant is faster or slower than the first, or that the runs cannot
 /// tell.
 fn time_verdict([first, own]: [&str; 2], before: &[f64], after: &[f64]) -> String {
-    let tested = Tested::unpaired(before, after, Margin::NONE);
+    let tested = TestResult::unpaired(before, after, Margin::NONE);
     let change = tested.change_percent().unwrap_or(0.0);
     let times = format!("Time of {own} against {first}: {change:+.1} %");
     let [before, after] = tested.runs;
@@ -147,7 +147,7 @@ fn time_verdict([first, own]: [&str; 2], before: &[f64], after: &[f64]) -> Strin
         ),
         (verdict, _) => format!(
             "{times}, {} (permutation test on ranks, {} runs, p = {:.3}).",
-            verdict.said(OF_TIME),
+            verdict.said(TIME_WORDS),
             before + after,
             tested.p_value
         ),

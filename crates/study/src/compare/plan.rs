@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran as JobRan, Record, shell_word};
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Ran as JobRan, Record, shell_word};
 use filemap_model::Profile;
 
-use super::asked::{self, Asked};
+use super::asked::{self, CompareOptions};
 use super::booted::{self, Booted};
 use super::emulated::{has_emulated_times, is_emulated};
 use super::trees::Trees;
@@ -41,7 +41,11 @@ impl Plan {
     ///
     /// # Errors
     /// When a variant is invalid, or there is only one to compare.
-    pub fn of(input: JobInput, variants: &[Variant], asked: &Asked) -> Result<Self, Error> {
+    pub fn of(
+        input: JobInput,
+        variants: &[Variant],
+        asked: &CompareOptions,
+    ) -> Result<Self, Error> {
         let mut spec = input.spec.clone();
         let images = images(&mut spec, &asked.images, &asked.modules)?;
         spec.on = spec.on.as_deref().map(asked::engines).transpose()?;
@@ -61,7 +65,7 @@ impl Plan {
         let machine = spec.machine.clone();
         let of_planned = |planned: &PlannedVariant| match planned.job.machine.profile.as_deref() {
             name if name == machine.as_deref() => Ok(planned.found.on_device(profile)),
-            name => Ok(planned.found.on_device(machine_profile::named(name)?)),
+            name => Ok(planned.found.on_device(machine_profile::load_profile(name)?)),
         };
         let profiles = planned.iter().map(of_planned).collect::<Result<Vec<Profile>, Error>>()?;
         let (names, jobs) = planned.into_iter().map(|of| (of.variant, of.job)).unzip();
@@ -94,7 +98,7 @@ impl Plan {
     fn concluded(
         self,
         ran: Vec<JobRan>,
-        asked: &Asked,
+        asked: &CompareOptions,
         took: Duration,
         trees: &mut Trees,
     ) -> Result<(Vec<RanVariant>, Vec<String>), Error> {
@@ -116,7 +120,7 @@ impl Plan {
             warnings.push(format!("{text}, and {times}"));
         }
         let seeds = asked.seeds.unwrap_or(1);
-        let of_job = |job: &Job| [job.without_effect(), job.told_of_seeds(seeds)].concat();
+        let of_job = |job: &Job| [job.idle_settings(), job.seed_warnings(seeds)].concat();
         let told = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
         warnings.extend(named(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
@@ -160,7 +164,7 @@ pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
 /// Warnings about variants that resolve to the same job as an earlier one.
 fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
     // Compares resolved jobs: the spec may spell the same settings differently.
-    let resolved = |ran: &RanVariant| Job { spec: ProgramSpec::default(), ..ran.job.clone() };
+    let resolved = |ran: &RanVariant| Job { spec: JobSpec::default(), ..ran.job.clone() };
     let jobs: Vec<Job> = ran.iter().map(resolved).collect();
     ran.iter().enumerate().filter_map(move |(at, own)| {
         let same = &ran[jobs[..at].iter().position(|before| *before == jobs[at])?];
@@ -176,18 +180,18 @@ fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
 pub fn run(
     mut plans: Vec<(Option<String>, Plan)>,
     engines: &impl Engines,
-    asked: &Asked,
+    asked: &CompareOptions,
     command: String,
 ) -> Result<Comparison, Error> {
     let lists = plans.iter_mut();
     let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice())).collect();
-    let begun = seeds::spent();
+    let begun = seeds::process_cpu_time();
     let ran = engine::run_lists(engines, lists, asked.seeds.unwrap_or(1), asked.apply);
     let ran = ran.map_err(|error| match plans.as_slice() {
         [(None, plan)] => plan.input.in_file(error),
         _ => error,
     })?;
-    let took = (seeds::spent() - begun) / plans.len() as u32;
+    let took = (seeds::process_cpu_time() - begun) / plans.len() as u32;
     let mut trees = Trees::default();
     let jobs = plans.into_iter().zip(ran).map(|((job_file, plan), ran)| {
         let (ran, warnings) = plan.concluded(ran, asked, took, &mut trees)?;
@@ -198,11 +202,7 @@ pub fn run(
 
 /// The kernels to boot: from the flags, or else the one that `spec` names. Stores the first in
 /// `spec`, which decides where the job runs if no engine is named.
-fn images(
-    spec: &mut ProgramSpec,
-    images: &[String],
-    modules: &[String],
-) -> Result<Vec<Booted>, Error> {
+fn images(spec: &mut JobSpec, images: &[String], modules: &[String]) -> Result<Vec<Booted>, Error> {
     let or_own = |given: &[String], own: &mut Option<String>| match given {
         [] => own.take().into_iter().collect(),
         given => given.to_vec(),
@@ -223,7 +223,7 @@ fn command(
     images: &[Booted],
 ) -> String {
     let mut flags =
-        JobSpec { on: None, with: None, image: None, modules: None, ..input.flags.clone() };
+        JobFlags { on: None, with: None, image: None, modules: None, ..input.flags.clone() };
     let has_kernel = variants.iter().any(|variant| variant.sets("kernel"));
     if input.path.is_none() && first.engine == EngineKind::Model && !has_kernel {
         flags.kernel.get_or_insert(first.rules.kernel.name().to_string());
@@ -283,7 +283,7 @@ struct PlannedVariant {
 /// the job without variants. For variants on booted kernels see [`booted::on_kernel`].
 fn planned_variants(
     input: &JobInput,
-    spec: &ProgramSpec,
+    spec: &JobSpec,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
@@ -323,7 +323,7 @@ fn planned_variants(
 /// The job of one cell, on `image` if given, and the host's facts for it.
 fn cell(
     input: &JobInput,
-    spec: &ProgramSpec,
+    spec: &JobSpec,
     engine: &str,
     variant: &Variant,
     image: Option<&Booted>,

@@ -1,7 +1,7 @@
 //! Decides which changes are regressions.
 
 use filemap_job::program::{FileSpec, MappingSpec, ThreadPhaseSpec, ThreadSpec};
-use filemap_job::{EngineKind, ProgramSpec, Record};
+use filemap_job::{EngineKind, JobSpec, Record};
 use filemap_report::Better;
 use filemap_report::units::change;
 use schemars::JsonSchema;
@@ -74,7 +74,7 @@ fn runs_for_a_time(record: &Record) -> bool {
 }
 
 /// The files, mappings and accesses of a job, without the settings that a variant may change.
-fn work(job: &ProgramSpec) -> ProgramSpec {
+fn work(job: &JobSpec) -> JobSpec {
     let file = |file: &FileSpec| FileSpec {
         size: file.size.clone(),
         path: file.path.clone(),
@@ -90,12 +90,12 @@ fn work(job: &ProgramSpec) -> ProgramSpec {
         let phase = phases.map(|phase| ThreadPhaseSpec { write: false, ..phase.clone() });
         ThreadSpec { phase: phase.collect(), ..ThreadSpec::default() }
     });
-    ProgramSpec {
+    JobSpec {
         seed: job.seed,
         file: job.file.iter().map(file).collect(),
         mapping: job.mapping.iter().map(mapping).collect(),
         thread: accesses.collect(),
-        ..ProgramSpec::default()
+        ..JobSpec::default()
     }
 }
 
@@ -124,14 +124,14 @@ impl Regression {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{Counters, JobSpec, Run};
+    use filemap_job::{Counters, JobFlags, Run};
     use serde_json::Map;
 
     use super::*;
 
     fn record(engine: &str, keys: &str, runs: &[(u64, u64)]) -> Record {
         let toml = format!("workload = 'random'\nfile_size = '1m'\n{keys}");
-        let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+        let job = JobFlags::from_toml(&toml).unwrap().validate(None).unwrap();
         let run = |&(major, elapsed): &(u64, u64)| Run {
             counters: Counters { major_faults: Some(major), ..Counters::default() },
             elapsed_ns: Some(elapsed),

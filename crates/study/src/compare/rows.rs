@@ -6,7 +6,7 @@ use filemap_job::{Counters, Record, Spread};
 
 use super::Variants;
 use super::figures::OF_FILES;
-use crate::measure::Measure;
+use crate::measure::Measurement;
 use crate::record::spreads;
 use crate::stats::percent;
 
@@ -49,8 +49,8 @@ pub(super) fn all(of: &Variants) -> Vec<Vec<String>> {
     rows
 }
 
-fn measure(Spread { median, mad, min, max }: Spread) -> Measure {
-    Measure { median, mad, min: min as f64, max: max as f64 }
+fn measure(Spread { median, mad, min, max }: Spread) -> Measurement {
+    Measurement { median, mad, min: min as f64, max: max as f64 }
 }
 
 /// The row of one counter: `own` in this variant, `first` in the first. `None` if no run has it.
@@ -58,10 +58,10 @@ fn row(
     of: &Variants,
     at: usize,
     name: &str,
-    own: Option<Measure>,
-    first: Option<Measure>,
+    own: Option<Measurement>,
+    first: Option<Measurement>,
 ) -> Option<Vec<String>> {
-    let Measure { median, mad, min, max } = own?;
+    let Measurement { median, mad, min, max } = own?;
     let cell = &of.cells[at];
     let change = first.and_then(|first| percent(median, first.median));
     let mut row = vec![cell.job_file.clone().unwrap_or_default()];

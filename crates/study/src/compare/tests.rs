@@ -1,6 +1,6 @@
 //! Comparisons of synthetic runs.
 
-use filemap_job::{Counters, EngineKind, FileRun, JobSpec, ProgramSpec, Ran as JobRan};
+use filemap_job::{Counters, EngineKind, FileRun, JobFlags, JobSpec, Ran as JobRan};
 use serde_json::{Map, Value, json};
 
 use super::parts::times;
@@ -9,10 +9,10 @@ use crate::engine::mock::Mock;
 use crate::job_input::{JobInput, JobSource};
 
 fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> RanVariant {
-    let spec = JobSpec {
+    let spec = JobFlags {
         workload: Some("first".to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let run = |&time: &u64| Run { elapsed_ns: Some(time), ..Run::default() };
     let job = spec.validate(None).unwrap();
@@ -49,7 +49,7 @@ fn faster_is_said_of_measured_times_that_differ_only() {
 
 fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
     let spec = "workload = 'first'\nfile_size = '1m'";
-    let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(spec).unwrap().validate(None).unwrap();
     let ran = |(variant, read): (&str, u64)| {
         let mut run = Run::default();
         run.counters.data_pages_read = Some(read);
@@ -99,7 +99,7 @@ fn of_files(variant: &str, engine: &str, pages: &[u64]) -> RanVariant {
     let text = "[[file]]\nname = 'data'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'data'\n\
         [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\n\
         accesses = 1\n";
-    let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     let runs = pages.iter().map(run).collect();
     let (engine, environment) = (engine.parse().unwrap(), Map::new());
     let record = Record::of(&program, JobRan { engine, environment, runs });
@@ -176,9 +176,10 @@ fn each_kernel_keeps_its_environment() {
 
 fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
-    let flags = JobSpec::from_toml(&text).unwrap();
+    let flags = JobFlags::from_toml(&text).unwrap();
     let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
-    let asked = Asked { variants: vec![variants.to_string()], seeds, ..Asked::default() };
+    let asked =
+        CompareOptions { variants: vec![variants.to_string()], seeds, ..CompareOptions::default() };
     let variants = super::variants(&input, &asked)?;
     let comparison =
         run(vec![(None, Plan::of(input, &variants, &asked)?)], mock, &asked, String::new())?;

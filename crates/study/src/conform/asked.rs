@@ -1,17 +1,17 @@
 //! What may be asked of a comparison, and of which kernel it is.
 
 use filemap_core::rules::Rules;
-use filemap_job::{EngineKind, JobSpec, ProgramSpec};
+use filemap_job::{EngineKind, JobFlags, JobSpec};
 use filemap_kernel::journal::Journal;
 
-use super::bench::Bench;
+use super::bench::ConformBench;
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::{host, input, kernel_match, seeds};
 
 /// The kernel that is compared with the model.
 #[derive(Clone)]
-pub struct Asked {
+pub struct ComparedKernel {
     /// Its release.
     pub release: String,
     /// The image that it is booted from, and the directory of its modules; `None` for the running
@@ -23,13 +23,13 @@ pub struct Asked {
     pub with: Option<String>,
 }
 
-impl Asked {
+impl ComparedKernel {
     /// What `spec` asks; takes it out of `spec`, which the patterns are made of.
     ///
     /// # Errors
     /// What a comparison, once, leaves no choice of; a kernel that is none of the modelled ones,
     /// unless it is said by whose rules to go; an image that cannot be booted.
-    pub fn take(spec: &mut ProgramSpec) -> Result<Self, Error> {
+    pub fn take(spec: &mut JobSpec) -> Result<Self, Error> {
         check(spec)?;
         // A job file says how often it runs otherwise.
         spec.runs = None;
@@ -42,18 +42,14 @@ impl Asked {
         let is_of_host = image.is_some() && rules.as_deref() == Some("host");
         let rules = rules.filter(|_| !is_of_host);
         kernel_match::check_conform(rules.as_deref(), &release, image.is_some())?;
-        Ok(Asked { release, image, rules, with })
+        Ok(ComparedKernel { release, image, rules, with })
     }
 
     /// A pattern `spec` on this kernel.
-    pub fn on_kernel(&self, spec: &ProgramSpec) -> ProgramSpec {
+    pub fn on_kernel(&self, spec: &JobSpec) -> JobSpec {
         let rules = self.rules.clone().unwrap_or("host".to_string());
-        let mut spec = ProgramSpec {
-            with: self.with.clone(),
-            kernel: Some(rules),
-            runs: None,
-            ..spec.clone()
-        };
+        let mut spec =
+            JobSpec { with: self.with.clone(), kernel: Some(rules), runs: None, ..spec.clone() };
         if let Some((path, modules)) = self.image.clone() {
             (spec.image, spec.modules) = (Some(path), modules);
             spec.on = Some(EngineKind::Kernel.to_string());
@@ -65,10 +61,14 @@ impl Asked {
     ///
     /// # Errors
     /// A running kernel that cannot be watched.
-    pub(super) fn bench(&self, journal: &Journal, engines: &impl Engines) -> Result<Bench, Error> {
+    pub(super) fn bench(
+        &self,
+        journal: &Journal,
+        engines: &impl Engines,
+    ) -> Result<ConformBench, Error> {
         match self.image {
-            Some(_) => Ok(Bench::booting(engines.tell())),
-            None => Bench::open(journal),
+            Some(_) => Ok(ConformBench::booting(engines.message_sink())),
+            None => ConformBench::open(journal),
         }
     }
 
@@ -77,7 +77,7 @@ impl Asked {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());
         let kernel = match &self.image {
-            Some(_) => Asked { rules: None, with: None, ..self.clone() }.flags(),
+            Some(_) => ComparedKernel { rules: None, with: None, ..self.clone() }.flags(),
             None => " --on kernel".to_string(),
         };
         vec![
@@ -91,20 +91,20 @@ impl Asked {
     /// The flags that say it again, each after a blank.
     pub fn flags(&self) -> String {
         let (image, modules) = self.image.clone().unzip();
-        let spec = JobSpec {
+        let spec = JobFlags {
             kernel: self.rules.clone(),
             with: self.with.clone(),
             image,
             modules: modules.flatten(),
-            ..JobSpec::default()
+            ..JobFlags::default()
         };
         spec.flags().iter().map(|word| format!(" {word}")).collect()
     }
 }
 
 /// `spec` as a job file for any engine, kernel and series, which commands name.
-pub fn job_file(spec: &ProgramSpec) -> String {
-    let spec = ProgramSpec {
+pub fn job_file(spec: &JobSpec) -> String {
+    let spec = JobSpec {
         on: None,
         kernel: None,
         image: None,
@@ -117,7 +117,7 @@ pub fn job_file(spec: &ProgramSpec) -> String {
 }
 
 /// Refuses what leaves no choice.
-fn check(spec: &ProgramSpec) -> Result<(), Error> {
+fn check(spec: &JobSpec) -> Result<(), Error> {
     seeds::check(spec.seed)?;
     if spec.modules.is_some() && spec.image.is_none() {
         let message = "--modules is for a kernel to boot; give that with --image, or remove it";

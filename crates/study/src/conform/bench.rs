@@ -10,7 +10,7 @@ use filemap_kernel::image::{IO_BYTES, Incident};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observation, Observer};
 
-use super::comparison::{Comparison, First, compare};
+use super::comparison::{FirstDifference, LogComparison, compare};
 use super::reason;
 use super::record::{Compared, Finding};
 use crate::error::Error;
@@ -25,7 +25,7 @@ use {
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
 
 /// Where the kernel's decisions come from.
-enum Kernel {
+enum KernelSource {
     /// The running kernel.
     Running(Observer),
     /// Booted kernels, named by the jobs.
@@ -36,8 +36,8 @@ enum Kernel {
 }
 
 /// The source of a kernel's decisions, and how often it was disturbed.
-pub struct Bench {
-    kernel: Kernel,
+pub struct ConformBench {
+    kernel: KernelSource,
     /// What the kernel shows; for a booted kernel known after its first job.
     pub seen: Seen,
     /// Number of runs disturbed by other processes.
@@ -49,9 +49,9 @@ pub struct Bench {
 }
 
 /// The first difference of each file of a program.
-type Firsts = Vec<Option<Box<First>>>;
+type FirstDifferences = Vec<Option<Box<FirstDifference>>>;
 
-impl Bench {
+impl ConformBench {
     /// A bench for the running kernel. Changes to the machine go through `journal`.
     ///
     /// # Errors
@@ -59,16 +59,16 @@ impl Bench {
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         let observer = Observer::open(journal)?;
         let seen = observer.shown();
-        Ok(Bench::of(Kernel::Running(observer), seen))
+        Ok(ConformBench::with_source(KernelSource::Running(observer), seen))
     }
 
     /// A bench for booted kernels, each for the jobs that name it.
     pub fn booting(tell: fn(&str)) -> Self {
-        Bench::of(Kernel::Booted(Boot::with_notify(tell)), Seen::ALL)
+        ConformBench::with_source(KernelSource::Booted(Boot::with_notify(tell)), Seen::ALL)
     }
 
-    fn of(kernel: Kernel, seen: Seen) -> Self {
-        Bench { kernel, seen, disturbed: 0, without_folio: 0, complaints: Vec::new() }
+    fn with_source(kernel: KernelSource, seen: Seen) -> Self {
+        ConformBench { kernel, seen, disturbed: 0, without_folio: 0, complaints: Vec::new() }
     }
 
     /// What kernels warned of since the last call, each with the number of its program.
@@ -79,19 +79,19 @@ impl Bench {
     /// A bench for a kernel that behaves as the model with `series` and `timing`, and shows `seen`.
     #[cfg(test)]
     pub(super) fn modelled(series: Series, timing: Timing, seen: Seen) -> Self {
-        Bench::of(Kernel::Modelled(series, timing), seen)
+        ConformBench::with_source(KernelSource::Modelled(series, timing), seen)
     }
 
     /// Discards jobs that were sent to a booted kernel and have not run.
-    pub(super) fn begin_anew(&mut self, tell: fn(&str)) {
-        if let Kernel::Booted(boot) = &mut self.kernel {
+    pub(super) fn discard_pending(&mut self, tell: fn(&str)) {
+        if let KernelSource::Booted(boot) = &mut self.kernel {
             *boot = Boot::with_notify(tell);
         }
     }
 
     /// The kernel, for the report.
     pub fn compared(&self) -> Compared {
-        let is_booted = matches!(self.kernel, Kernel::Booted(_));
+        let is_booted = matches!(self.kernel, KernelSource::Booted(_));
         Compared { is_booted, seen: self.seen }
     }
 
@@ -106,7 +106,7 @@ impl Bench {
         mut each: impl FnMut(usize, Result<Vec<Finding>, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut left: Vec<usize> = (0..programs.len()).collect();
-        let mut firsts: Vec<Option<Firsts>> = vec![None; programs.len()];
+        let mut firsts: Vec<Option<FirstDifferences>> = vec![None; programs.len()];
         for round in 0..=REPEATS_WITHOUT_FOLIO {
             let (mut again, mut goes_on) = (Vec::new(), true);
             let (mut seen, mut disturbed, mut complaints) = (self.seen, 0, Vec::new());
@@ -121,7 +121,9 @@ impl Bench {
                 }
                 let program = programs[number];
                 let found = match observed {
-                    Ok(observed) => judge(program, io_bytes, &observed, &mut firsts[number])?,
+                    Ok(observed) => {
+                        compare_files(program, io_bytes, &observed, &mut firsts[number])?
+                    }
                     Err(error) => match *error.root_cause() {
                         KernelError::Disturbed { runs, .. } => {
                             disturbed += u64::from(runs);
@@ -153,7 +155,7 @@ impl Bench {
         Ok(())
     }
 
-    /// [`Bench::compare_all`] for one program.
+    /// [`ConformBench::compare_all`] for one program.
     ///
     /// # Errors
     /// As there, and if the program cannot run.
@@ -174,9 +176,9 @@ impl Bench {
         mut each: impl FnMut(usize, u64, Result<Observation, KernelError>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
-            Kernel::Running(observer) => observer,
+            KernelSource::Running(observer) => observer,
             #[cfg(test)]
-            Kernel::Modelled(series, timing) => {
+            KernelSource::Modelled(series, timing) => {
                 for (number, program) in programs.iter().enumerate() {
                     let mut decisions = Vec::new();
                     timed(&with_series(program, *series), IO_BYTES, *timing, &mut decisions)?;
@@ -195,7 +197,7 @@ impl Bench {
                 }
                 return Ok(());
             }
-            Kernel::Booted(boot) => {
+            KernelSource::Booted(boot) => {
                 let asked = programs.iter().map(|program| {
                     let expected = expected_events(program, IO_BYTES)?;
                     Ok((
@@ -235,11 +237,11 @@ impl Bench {
 /// Compares the kernel's decisions about each file of `program` with the model's; `None` if the
 /// kernel failed to allocate a large folio, which leaves its decisions undetermined. `before` has
 /// the differences of the first such run.
-fn judge(
+fn compare_files(
     program: &Job,
     io_bytes: u64,
     observed: &Observation,
-    before: &mut Option<Firsts>,
+    before: &mut Option<FirstDifferences>,
 ) -> Result<Option<Vec<Finding>>, Error> {
     let seen = observed.shown;
     let mut log = shown(program, seen);
@@ -248,27 +250,27 @@ fn judge(
     let model = decided(program, io_bytes, seen)?;
     let of_file = |(model, kernel): (&ShownLog, &Vec<Decision>)| {
         let found = compare(model.lines(), kernel, seen, model.accesses());
-        Comparison { io_bytes, unexplained: found.excluded, ..found }
+        LogComparison { io_bytes, unexplained: found.excluded, ..found }
     };
-    let mut found: Vec<Comparison> = model.iter().zip(&kernel).map(of_file).collect();
-    if found.iter().any(Comparison::may_be_timing) {
+    let mut found: Vec<LogComparison> = model.iter().zip(&kernel).map(of_file).collect();
+    if found.iter().any(LogComparison::may_be_timing) {
         let promptly = decided_promptly(program, io_bytes, seen)?;
         for (file, prompt) in promptly.iter().enumerate() {
             let timing = compare(model[file].lines(), prompt.lines(), seen, &[]);
             let as_prompt = of_file((prompt, &kernel[file]));
-            found[file].unexplained = found[file].beyond(&timing, &as_prompt);
-            found[file].settle_by(as_prompt);
+            found[file].unexplained = found[file].unexplained_lines(&timing, &as_prompt);
+            found[file].adopt_if_exact(as_prompt);
         }
     }
     // Rules decide the same in every run; failures to allocate do not repeat.
-    let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
+    let firsts: FirstDifferences = found.iter().map(|found| found.first.clone()).collect();
     let lacks_folio = found.iter().any(|own| own.lacks_folio);
     if lacks_folio && before.as_ref() != Some(&firsts) {
         before.get_or_insert(firsts);
         return Ok(None);
     }
     for (file, found) in found.iter_mut().enumerate() {
-        reason::add(found, program, file, seen)?;
+        reason::explain_difference(found, program, file, seen)?;
     }
     Ok(Some(found.into_iter().map(Finding::Compared).collect()))
 }

@@ -6,16 +6,16 @@ use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agreed::{Agreed, agreed, misses_where_alike};
-use super::reason::{Accessed, Alike};
-use super::rule::Named;
+use super::common_prefix::{CommonPrefix, follow_both, mmap_miss_of_same_readahead};
+use super::reason::{AccessDescription, DifferenceKey};
+use super::rule::RuleName;
 
 /// Number of lines shown before a difference, and of each log after it.
-const CONTEXT: usize = 6;
+const CONTEXT_LINES: usize = 6;
 
 /// Result of the comparison of two logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct LogComparison {
     /// Number of lines compared: of the longer log, without excluded ones.
     pub decisions: u64,
     /// Number of these that are readahead calls.
@@ -25,14 +25,14 @@ pub struct Comparison {
     pub excluded: u64,
     /// Number of these in the model's log.
     pub excluded_of_model: u64,
-    /// Number of excluded lines that no timing explains ([`Comparison::beyond`]).
+    /// Number of excluded lines that no timing explains ([`LogComparison::beyond`]).
     pub unexplained: u64,
     /// Number of lines that differ, from the first difference on.
     pub mismatches: u64,
     /// The first difference.
-    pub first: Option<Box<First>>,
+    pub first: Option<Box<FirstDifference>>,
     /// Key by which similar differences are grouped.
-    pub alike: Option<Alike>,
+    pub alike: Option<DifferenceKey>,
     /// Position of the first difference in the model's log, and in the kernel's.
     pub at: (usize, usize),
     /// The kernel's log, kept for some logs with a difference.
@@ -50,7 +50,7 @@ pub struct Comparison {
 /// The first difference of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct First {
+pub struct FirstDifference {
     pub line: u64,
     /// Index of the access, from 0.
     pub access: Option<u64>,
@@ -58,19 +58,19 @@ pub struct First {
     pub model: Vec<String>,
     pub kernel: Vec<String>,
     #[serde(default)]
-    pub accessed: Option<Accessed>,
+    pub accessed: Option<AccessDescription>,
     /// The model's decisions in that access, with details that tracepoints do not show.
     #[serde(default)]
     pub reason: Vec<String>,
     /// The rule that the model applied there.
     #[serde(default)]
-    pub rule: Option<Named>,
+    pub rule: Option<RuleName>,
 }
 
 /// Whether the kernel continues as after a failure to allocate a large folio.
 fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
     if !seen.has(ShownKind::BasePages) {
-        return goes_on_with_a_base_page(model, kernel);
+        return continues_with_base_page(model, kernel);
     }
     match (model, kernel) {
         ([Decision::Added { order, .. }, ..], [Decision::BasePages { .. }, ..]) => order.0 > 0,
@@ -87,7 +87,7 @@ fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
 }
 
 /// Likewise if no line announces base pages: only the added pages show it.
-fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
+fn continues_with_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
     let is_base = |line: Option<&Decision>, at: PageIndex| {
         let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
         matches!(line, Some(Decision::Added { start, order, .. }) if is_base(*order, *start))
@@ -107,7 +107,8 @@ fn goes_on_with_a_base_page(model: &[Decision], kernel: &[Decision]) -> bool {
 /// Whether both continue with the same readahead, but a lower mmap_miss of the kernel.
 fn has_fewer_misses(model: &[Decision], kernel: &[Decision]) -> bool {
     let (Some(model), Some(kernel)) = (model.first(), kernel.first()) else { return false };
-    misses_where_alike(model, kernel).is_some_and(|[of_model, of_kernel]| of_kernel < of_model)
+    mmap_miss_of_same_readahead(model, kernel)
+        .is_some_and(|[of_model, of_kernel]| of_kernel < of_model)
 }
 
 /// Compares the logs of the model and of a kernel, both restricted to `seen`. `accesses` has the
@@ -117,22 +118,23 @@ pub fn compare(
     kernel: &[Decision],
     seen: Seen,
     accesses: &[u64],
-) -> Comparison {
-    let Agreed { same, excluded, excluded_of_model, model: left, kernel: right } =
-        agreed(model, kernel, seen);
-    let mut comparison = Comparison { excluded, excluded_of_model, ..Comparison::default() };
+) -> LogComparison {
+    let CommonPrefix { same, excluded, excluded_of_model, model: left, kernel: right } =
+        follow_both(model, kernel, seen);
+    let mut comparison = LogComparison { excluded, excluded_of_model, ..LogComparison::default() };
     comparison.readahead_calls = readahead_calls(&same);
     comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
     comparison.mismatches = differing(left, right);
     comparison.lacks_folio = lacks_folio(left, right, seen);
     comparison.has_fewer_misses = has_fewer_misses(left, right);
-    let shown = |lines: &[Decision]| lines.iter().take(CONTEXT).map(Decision::to_string).collect();
+    let shown =
+        |lines: &[Decision]| lines.iter().take(CONTEXT_LINES).map(Decision::to_string).collect();
     // At the end of the model's log the access is its last one.
     let access = accesses.get(model.len() - left.len()).or(accesses.last());
-    let first = (comparison.mismatches > 0).then(|| First {
+    let first = (comparison.mismatches > 0).then(|| FirstDifference {
         line: same.len() as u64,
         access: access.copied(),
-        before: shown(&same[same.len().saturating_sub(CONTEXT)..]),
+        before: shown(&same[same.len().saturating_sub(CONTEXT_LINES)..]),
         model: shown(left),
         kernel: shown(right),
         accessed: None,
@@ -147,7 +149,7 @@ pub fn compare(
     comparison
 }
 
-impl Comparison {
+impl LogComparison {
     /// Number of excluded lines that no timing of the device explains. `as_prompt` compares the
     /// same kernel with a model whose device is instantaneous, and `timing` that model with this
     /// one.
@@ -155,8 +157,12 @@ impl Comparison {
     /// Within an access, this model's device delivers only the pages that the access waits for. So
     /// the kernel may have an additional fault only if the instantaneous device has it too, and no
     /// fewer faults than with that device.
-    pub(super) fn beyond(&self, timing: &Comparison, as_prompt: &Comparison) -> u64 {
-        let of_other = |own: &Comparison| own.excluded - own.excluded_of_model;
+    pub(super) fn unexplained_lines(
+        &self,
+        timing: &LogComparison,
+        as_prompt: &LogComparison,
+    ) -> u64 {
+        let of_other = |own: &LogComparison| own.excluded - own.excluded_of_model;
         let fewer = if as_prompt.mismatches == 0 {
             as_prompt.excluded_of_model
         } else {
@@ -174,11 +180,11 @@ impl Comparison {
     /// Replaces the result by `as_prompt`, the comparison with an instantaneous device, if the logs
     /// differ, timing may be the reason, and that comparison is exact. One fault more or less is
     /// one hit more or less, which can decide whether the next miss reads a window.
-    pub(super) fn settle_by(&mut self, as_prompt: Comparison) {
+    pub(super) fn adopt_if_exact(&mut self, as_prompt: LogComparison) {
         if self.may_be_timing() && self.mismatches > 0 && as_prompt.is_exact() {
             // The line with the lower mmap_miss counts as excluded.
             let excluded = u64::from(self.excluded == 0);
-            *self = Comparison { excluded, excluded_of_model: excluded, ..as_prompt };
+            *self = LogComparison { excluded, excluded_of_model: excluded, ..as_prompt };
         }
     }
 
@@ -207,15 +213,15 @@ fn readahead_calls(lines: &[Decision]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::decision::{Cause, Found};
+    use filemap_core::decision::{Cause, ReadaheadSnapshot};
 
     use super::*;
 
-    fn compare(model: &[Decision], kernel: &[Decision]) -> Comparison {
+    fn compare(model: &[Decision], kernel: &[Decision]) -> LogComparison {
         super::compare(model, kernel, Seen::ALL, &[])
     }
 
-    fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> Comparison {
+    fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> LogComparison {
         super::compare(model, kernel, seen, &[])
     }
 
@@ -268,7 +274,7 @@ mod tests {
         // these.
         let beyond = |prompt: &[Decision], kernel: &[Decision]| {
             let own = compare(&of_model, kernel);
-            own.beyond(&compare(&of_model, prompt), &compare(prompt, kernel))
+            own.unexplained_lines(&compare(&of_model, prompt), &compare(prompt, kernel))
         };
         assert_eq!(beyond(&miss(), &miss()), 0);
         assert_eq!(beyond(&with(&around(7)), &miss()), 2);
@@ -278,7 +284,7 @@ mod tests {
         // A faster device does not explain a fault that only the kernel has.
         let of_kernel = compare(&miss(), &with(&around(5)));
         assert_eq!((of_kernel.excluded, of_kernel.excluded_of_model), (2, 0));
-        assert_eq!(of_kernel.beyond(&on_kernel, &of_kernel), 2);
+        assert_eq!(of_kernel.unexplained_lines(&on_kernel, &of_kernel), 2);
     }
 
     #[test]
@@ -290,14 +296,14 @@ mod tests {
         assert!(found().excluded > 0 && found().mismatches > 0);
         let after = |as_prompt: &[Decision]| {
             let mut found = found();
-            found.settle_by(compare(as_prompt, &kernel));
+            found.adopt_if_exact(compare(as_prompt, &kernel));
             (found.excluded, found.mismatches)
         };
         assert_eq!(after(&kernel), (0, 0));
         assert_eq!(after(&miss()), (found().excluded, found().mismatches));
         // Without such a fault the difference stays.
         let mut differs = compare(&miss(), &kernel);
-        differs.settle_by(compare(&kernel, &kernel));
+        differs.adopt_if_exact(compare(&kernel, &kernel));
         assert_eq!(differs.mismatches, 1);
     }
 
@@ -305,7 +311,11 @@ mod tests {
     fn a_fault_that_was_passed_over_may_have_lowered_the_counter_by_one() {
         let entered = |mmap_miss| Decision::Entered {
             cause: Cause::AsyncFault,
-            found: Found { index: PageIndex(24), mmap_miss, ..Found::default() },
+            found: ReadaheadSnapshot {
+                index: PageIndex(24),
+                mmap_miss,
+                ..ReadaheadSnapshot::default()
+            },
         };
         let log = |more: &[Decision], counter| [with(more), vec![entered(counter)]].concat();
         let extra = [faulted(7), map(0, 15)];
@@ -324,12 +334,16 @@ mod tests {
     fn fewer_misses_alone_are_settled_by_an_equal_log() {
         let entered = |mmap_miss| Decision::Entered {
             cause: Cause::AsyncFault,
-            found: Found { index: PageIndex(24), mmap_miss, ..Found::default() },
+            found: ReadaheadSnapshot {
+                index: PageIndex(24),
+                mmap_miss,
+                ..ReadaheadSnapshot::default()
+            },
         };
         let log = |misses| with(&[entered(misses)]);
         let settled = |of_kernel, as_prompt| {
             let mut found = compare(&log(10), &log(of_kernel));
-            found.settle_by(compare(&log(as_prompt), &log(of_kernel)));
+            found.adopt_if_exact(compare(&log(as_prompt), &log(of_kernel)));
             (found.mismatches, found.excluded)
         };
         assert_eq!(settled(9, 9), (0, 1), "it is said");
@@ -338,10 +352,14 @@ mod tests {
         // Timing does not explain a different readahead.
         let other = with(&[Decision::Entered {
             cause: Cause::AsyncFault,
-            found: Found { index: PageIndex(25), mmap_miss: 9, ..Found::default() },
+            found: ReadaheadSnapshot {
+                index: PageIndex(25),
+                mmap_miss: 9,
+                ..ReadaheadSnapshot::default()
+            },
         }]);
         let mut found = compare(&log(10), &other);
-        found.settle_by(compare(&other, &other));
+        found.adopt_if_exact(compare(&other, &other));
         assert_eq!(found.mismatches, 1);
     }
 
@@ -405,9 +423,10 @@ mod tests {
     #[test]
     fn equal_logs_agree() {
         let log = with(&[faulted(20), map(16, 31)]);
-        let expected = Comparison { decisions: 6, readahead_calls: 1, ..Comparison::default() };
+        let expected =
+            LogComparison { decisions: 6, readahead_calls: 1, ..LogComparison::default() };
         assert_eq!(compare(&log, &log), expected);
-        assert_eq!(compare(&[], &[]), Comparison::default());
+        assert_eq!(compare(&[], &[]), LogComparison::default());
     }
 
     #[test]

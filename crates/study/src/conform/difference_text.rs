@@ -2,20 +2,20 @@
 
 use filemap_report::Part;
 
-use super::comparison::First;
+use super::comparison::FirstDifference;
 use super::differences::Difference;
-use super::reason::Accessed;
+use super::reason::AccessDescription;
 
 /// Maximum number of patterns named.
-const MOST_NAMED: usize = 6;
+const MAX_NAMED_PATTERNS: usize = 6;
 
 /// Message about the first difference of pattern `name`, printed as soon as it is found.
-pub(super) fn first_of(name: &str, first: &First) -> String {
+pub(super) fn first_difference_message(name: &str, first: &FirstDifference) -> String {
     format!("'{name}' {}\n\n{}", place(first), logs(first).trim_end())
 }
 
 /// Parts of the report on `difference`. The job file is not indented, so that it can be copied.
-pub(super) fn parts(difference: &Difference) -> Vec<Part> {
+pub(super) fn difference_parts(difference: &Difference) -> Vec<Part> {
     let Difference { patterns, job, is_smallest, first } = difference;
     let name = patterns.first().map_or("", String::as_str);
     let mut parts = vec![
@@ -35,7 +35,7 @@ pub(super) fn parts(difference: &Difference) -> Vec<Part> {
 }
 
 /// Sentence on the rule of `first`.
-fn rule(first: &First) -> Option<String> {
+fn rule(first: &FirstDifference) -> Option<String> {
     let named = first.rule.as_ref()?;
     let kernel = named.kernel.join(", ");
     Some(format!("The rule there: {} ({}, which mirrors {kernel}).", named.what, named.ours))
@@ -44,9 +44,9 @@ fn rule(first: &First) -> Option<String> {
 /// Sentence on the other patterns of `difference`.
 fn others(difference: &Difference) -> Option<String> {
     let others = difference.patterns.get(1..).filter(|others| !others.is_empty())?;
-    let named = others.iter().take(MOST_NAMED).map(|name| format!("'{name}'"));
+    let named = others.iter().take(MAX_NAMED_PATTERNS).map(|name| format!("'{name}'"));
     let named = named.collect::<Vec<_>>().join(", ");
-    let more = match others.len().saturating_sub(MOST_NAMED) {
+    let more = match others.len().saturating_sub(MAX_NAMED_PATTERNS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -54,10 +54,10 @@ fn others(difference: &Difference) -> Option<String> {
 }
 
 /// Where the logs diverge.
-fn place(first: &First) -> String {
+fn place(first: &FirstDifference) -> String {
     let Some(number) = first.access else { return "differs:".to_string() };
     let accessed = first.accessed.as_ref().map_or(String::new(), |accessed| {
-        let Accessed { page, pages, step, does } = accessed;
+        let AccessDescription { page, pages, step, does } = accessed;
         let pages = match pages {
             1 => format!("page {page}"),
             pages => format!("pages {page}-{}", page + pages - 1),
@@ -68,7 +68,7 @@ fn place(first: &First) -> String {
 }
 
 /// The lines of both logs.
-fn logs(first: &First) -> String {
+fn logs(first: &FirstDifference) -> String {
     let mut text = String::new();
     for line in &first.before {
         text += &format!("  both    {line}\n");

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bench::Bench;
-use super::case::Case;
-use super::comparison::First;
-use super::smaller::{Smallest, Trying, smallest};
+use super::bench::ConformBench;
+use super::case::ConformCase;
+use super::comparison::FirstDifference;
+use super::shrink::{ShrinkContext, SmallestJob, shrink_job};
 use crate::error::Error;
 
 /// Time limit for shrinking the jobs of all groups.
-const LONGEST: Duration = Duration::from_secs(180);
+const SHRINK_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Patterns in which a kernel differs from the model in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,19 +24,19 @@ pub struct Difference {
     /// Whether all smaller jobs were tried within the time limit.
     pub is_smallest: bool,
     /// The first difference in the job.
-    pub first: First,
+    pub first: FirstDifference,
 }
 
 /// Groups the differing `cases` by kind of difference, each with the smallest job that shows it.
 ///
 /// # Errors
 /// Errors of the bench.
-pub(super) fn differences(
-    bench: &mut Bench,
-    cases: &[Case],
-    trying: Trying,
+pub(super) fn group_differences(
+    bench: &mut ConformBench,
+    cases: &[ConformCase],
+    trying: ShrinkContext,
 ) -> Result<Vec<Difference>, Error> {
-    let mut groups: Vec<Vec<&Case>> = Vec::new();
+    let mut groups: Vec<Vec<&ConformCase>> = Vec::new();
     for case in cases.iter().filter(|case| case.differs()) {
         match groups.iter_mut().find(|group| group[0].found.alike == case.found.alike) {
             Some(group) => group.push(case),
@@ -49,11 +49,11 @@ pub(super) fn differences(
         // The shortest is the fastest to shrink.
         group.sort_by_key(|case| case.found.decisions);
         let shortest = group[0];
-        let Smallest { text, found, is_all } = if begun.elapsed() < LONGEST {
-            smallest(bench, shortest, trying)?
+        let SmallestJob { text, found, is_all } = if begun.elapsed() < SHRINK_TIMEOUT {
+            shrink_job(bench, shortest, trying)?
         } else {
             let text = shortest.text.to_string();
-            Smallest { text, found: shortest.found.clone(), is_all: false }
+            SmallestJob { text, found: shortest.found.clone(), is_all: false }
         };
         differences.extend(found.first.map(|first| Difference {
             patterns: group.iter().map(|case| case.name.to_string()).collect(),

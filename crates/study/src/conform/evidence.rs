@@ -9,7 +9,7 @@ use filemap_job::program::Job;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::case::Case;
+use super::case::ConformCase;
 use super::comparison::compare;
 use crate::error::Error;
 use crate::parallel;
@@ -79,7 +79,7 @@ impl SeriesCoverage {
 /// # Errors
 /// Errors of the model.
 pub(super) fn measure_series_coverage(
-    cases: &[Case],
+    cases: &[ConformCase],
     name: Option<&str>,
     seen: Seen,
 ) -> Result<Option<SeriesCoverage>, Error> {
@@ -94,7 +94,7 @@ pub(super) fn measure_series_coverage(
         others.fold(Series::BASELINE, Series::with)
     });
     let without: Vec<Series> = [Series::BASELINE].into_iter().chain(less).collect();
-    let is_changed = |case: &Case| -> Result<Vec<bool>, Error> {
+    let is_changed = |case: &ConformCase| -> Result<Vec<bool>, Error> {
         let own = model_lines(case, series, seen)?;
         without.iter().map(|without| Ok(model_lines(case, *without, seen)? != own)).collect()
     };
@@ -124,7 +124,11 @@ pub(super) fn with_series(job: &Job, series: Series) -> Job {
 ///
 /// # Errors
 /// Errors of the model.
-pub(super) fn model_lines(case: &Case, series: Series, seen: Seen) -> Result<Vec<Decision>, Error> {
+pub(super) fn model_lines(
+    case: &ConformCase,
+    series: Series,
+    seen: Seen,
+) -> Result<Vec<Decision>, Error> {
     let mut logs = decided(&with_series(case.job, series), case.found.io_bytes, seen)?;
     Ok(logs.swap_remove(case.file).into_lines())
 }
@@ -174,10 +178,10 @@ impl SeriesMatch {
 /// # Errors
 /// Errors of the model.
 pub(super) fn find_matching_series(
-    cases: &[Case],
+    cases: &[ConformCase],
     seen: Seen,
 ) -> Result<Option<(SeriesMatch, Option<Series>)>, Error> {
-    let mut differing: Vec<&Case> =
+    let mut differing: Vec<&ConformCase> =
         cases.iter().filter(|case| case.found.kernel.is_some()).collect();
     let Some(rules) = differing.first().map(|case| case.job.rules) else { return Ok(None) };
     // The shortest logs first: they rule out combinations cheaply. Agreeing cases follow.
@@ -201,7 +205,7 @@ pub(super) fn find_matching_series(
 
 /// Whether the model with `series` agrees with the kernel in all `cases`. In a case without a
 /// difference, the model with the series in question stands for the kernel.
-fn explains(series: Series, cases: &[&Case], seen: Seen) -> Result<bool, Error> {
+fn explains(series: Series, cases: &[&ConformCase], seen: Seen) -> Result<bool, Error> {
     for case in cases {
         let model = model_lines(case, series, seen)?;
         let found = match &case.found.kernel {

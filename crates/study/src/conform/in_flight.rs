@@ -16,7 +16,7 @@ use filemap_job::{Seen, ShownKind};
 /// On a kernel that does not show fault-around windows, this holds for all pages that an access
 /// adds.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(super) struct InFlightPages {
     /// Whether fault-around windows are shown.
     shows_around: bool,
     /// Folios in the cache: first page and order.
@@ -28,12 +28,12 @@ pub(super) struct InFlight {
 }
 
 /// Pages that fault-around of the default size can reach on either side of a fault.
-const REACH: PageCount = PageCount(15);
+const FAULT_AROUND_REACH: PageCount = PageCount(15);
 
-impl InFlight {
+impl InFlightPages {
     /// Initial state for logs restricted to `seen`.
-    pub(super) fn seeing(seen: Seen) -> Self {
-        InFlight {
+    pub(super) fn new(seen: Seen) -> Self {
+        InFlightPages {
             shows_around: seen.has(ShownKind::MapPages),
             folios: BTreeMap::new(),
             added: BTreeSet::new(),
@@ -48,7 +48,7 @@ impl InFlight {
 
     /// Range that the fault-around of a fault on `index` may map.
     pub(super) fn around(&self, index: PageIndex) -> (PageIndex, PageIndex) {
-        (PageIndex(index.0.saturating_sub(REACH.0)), index + REACH)
+        (PageIndex(index.0.saturating_sub(FAULT_AROUND_REACH.0)), index + FAULT_AROUND_REACH)
     }
 
     /// Follows a common line of both logs.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn unsure(lines: &[Decision]) -> Vec<u64> {
-        let mut state = InFlight::seeing(Seen::ALL);
+        let mut state = InFlightPages::new(Seen::ALL);
         lines.iter().for_each(|line| state.follow(line));
         (0..64).filter(|&page| state.is_unsure(PageIndex(page))).collect()
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn all_that_an_access_adds_is_unsure_where_no_window_is_shown() {
         let seen = Seen::of(|kind| kind != ShownKind::MapPages);
-        let mut state = InFlight::seeing(seen);
+        let mut state = InFlightPages::new(seen);
         [faulted(5), added(0, 0, 8), faulted(40)].iter().for_each(|line| state.follow(line));
         let pages = (0..64).filter(|&page| state.is_unsure(PageIndex(page)));
         assert_eq!(pages.collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_fault_on_one_side_leaves_its_window_unsure() {
-        let mut state = InFlight::seeing(Seen::ALL);
+        let mut state = InFlightPages::new(Seen::ALL);
         state.follow(&added(0, 2, 4));
         state.skip(PageIndex(7), PageIndex(8));
         let pages = (0..20).filter(|&page| state.is_unsure(PageIndex(page)));

@@ -1,22 +1,22 @@
 //! Jobs of one file in the model and on a kernel.
 
-use filemap_job::{Job, ProgramSpec};
+use filemap_job::{Job, JobSpec};
 
-use super::asked::{Asked, job_file};
-use super::bench::Bench;
-use super::difference_text::first_of;
-use super::outcome::{check_left_out, footer};
-use super::record::{Conformance, Finding};
-use super::verdict::{Judged, conformance};
+use super::asked::{ComparedKernel, job_file};
+use super::bench::ConformBench;
+use super::difference_text::first_difference_message;
+use super::outcome::{check_any_compared, footer};
+use super::record::{ConformRecord, Finding};
+use super::verdict::{ComparedJob, conformance};
 use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
 
 /// So many machines may end over a job before a comparison is given up.
-const MOST_ENDED: u32 = 3;
+const MAX_ENDED_GUESTS: u32 = 3;
 
 /// The logs of so many jobs that differ are kept at most, to try other series on them.
-const MOST_KEPT: usize = 100;
+const MAX_KEPT_LOGS: usize = 100;
 
 /// Compares what a kernel decides in jobs, each with its name, with what the model decides; with
 /// `stops_at_first` up to the first that differs. `command` says what repeats it, by the first of
@@ -25,12 +25,12 @@ const MOST_KEPT: usize = 100;
 /// # Errors
 /// A kernel that cannot be watched; jobs none of which can be run here.
 pub fn of_jobs(
-    named: &[(String, ProgramSpec)],
-    on: &Asked,
+    named: &[(String, JobSpec)],
+    on: &ComparedKernel,
     stops_at_first: bool,
     engines: &impl Engines,
     command: impl FnOnce(&Job) -> String,
-) -> Result<Conformance, Error> {
+) -> Result<ConformRecord, Error> {
     // An invalid job is an error on every machine, whether or not this one can run conform.
     let first = named.first().map(|(_, job)| validated(job, on)).transpose()?;
     let (journal, _undoing) = engines.journal()?;
@@ -40,54 +40,54 @@ pub fn of_jobs(
     let mut footer = footer(first.as_ref().map(|job| &job.rules), on, &bench, command);
     console::add_noted(&mut footer.environment, &found.footer.environment);
     found.footer = footer;
-    check_left_out(&found)?;
+    check_any_compared(&found)?;
     Ok(found)
 }
 
 /// The same on `bench`, with a footer that has only what the kernel warned of.
 pub(super) fn on_bench(
-    named: &[(String, ProgramSpec)],
-    on: &Asked,
+    named: &[(String, JobSpec)],
+    on: &ComparedKernel,
     stops_at_first: bool,
-    bench: &mut Bench,
+    bench: &mut ConformBench,
     engines: &impl Engines,
-) -> Result<Conformance, Error> {
+) -> Result<ConformRecord, Error> {
     let jobs = named.iter().map(|(_, job)| validated(job, on)).collect::<Result<Vec<_>, _>>()?;
     let findings = findings(bench, named, &jobs, stops_at_first, engines)?;
     let complaints = bench.take_complaints();
     if findings.len() > jobs.iter().zip(&findings).filter(|(_, found)| found.is_some()).count() {
         // What was sent to a kernel that is booted would run there first.
-        bench.begin_anew(engines.tell());
+        bench.discard_pending(engines.message_sink());
     }
     let of = named.iter().zip(&jobs).zip(findings);
     let compared = of.filter_map(|(((name, spec), job), finding)| {
         let text = job_file(if spec.is_single_mapping() { &job.spec } else { spec });
         let spec = Some(spec);
-        Some(Judged { name: name.clone(), text, spec, job, file: 0, finding: finding? })
+        Some(ComparedJob { name: name.clone(), text, spec, job, file: 0, finding: finding? })
     });
-    let compared: Vec<Judged> = compared.collect();
+    let compared: Vec<ComparedJob> = compared.collect();
     let progress = engines.progress(None);
     let mut found = conformance(&compared, on, bench, &|job| validated(job, on), &*progress)?;
     let noted = &mut found.footer.environment;
     for (number, complaint) in complaints {
-        console::note(noted, &[complaint], &named[number].0);
+        console::add_incidents(noted, &[complaint], &named[number].0);
     }
     for (_, complaint) in bench.take_complaints() {
-        console::note(noted, &[complaint], "a smaller job");
+        console::add_incidents(noted, &[complaint], "a smaller job");
     }
     Ok(found)
 }
 
 /// A job for the kernel in question.
-fn validated(spec: &ProgramSpec, on: &Asked) -> Result<Job, filemap_job::Error> {
+fn validated(spec: &JobSpec, on: &ComparedKernel) -> Result<Job, filemap_job::Error> {
     on.on_kernel(spec).validate(Some(&on.release))
 }
 
 /// What is found of each of `jobs`; `None` of those that were not reached. Where they are several,
 /// what one needs and is not there keeps the others from nothing.
 fn findings(
-    bench: &mut Bench,
-    named: &[(String, ProgramSpec)],
+    bench: &mut ConformBench,
+    named: &[(String, JobSpec)],
     jobs: &[Job],
     stops_at_first: bool,
     engines: &impl Engines,
@@ -108,7 +108,9 @@ fn findings(
                 return Err(Error::InPattern { pattern, error: Box::new(error.into()) });
             }
             // The machine that ran it is over, and another one runs the rest.
-            Err(error) if error.is_in_batch() && !error.lacks_tracing() && ended < MOST_ENDED => {
+            Err(error)
+                if error.is_in_batch() && !error.lacks_tracing() && ended < MAX_ENDED_GUESTS =>
+            {
                 ended += 1;
                 Finding::NotCompared { reason: error.without_image().to_string() }
             }
@@ -119,10 +121,10 @@ fn findings(
             && let Some(first) = &found.first
         {
             if differing == 0 && jobs.len() > 1 {
-                engines.tell()(&first_of(&named[number].0, first));
+                engines.message_sink()(&first_difference_message(&named[number].0, first));
             }
             differing += 1;
-            found.kernel = found.kernel.take().filter(|_| differing <= MOST_KEPT);
+            found.kernel = found.kernel.take().filter(|_| differing <= MAX_KEPT_LOGS);
             goes_on = !stops_at_first;
         }
         findings[number] = Some(finding);

@@ -2,18 +2,19 @@
 //!
 //! Both logs are of decisions as tracepoints show them ([`filemap_job::trace_view`]).
 
-mod agreed;
 mod asked;
 mod bench;
 mod case;
-mod chosen;
+mod common_prefix;
 mod comparison;
+mod decision_text;
 mod difference_text;
 mod differences;
 mod evidence;
 mod in_flight;
 mod jobs;
 mod outcome;
+mod pattern_names;
 mod patterns;
 mod program;
 mod random_patterns;
@@ -21,18 +22,17 @@ mod reason;
 mod record;
 mod report;
 mod rule;
-mod smaller;
+mod shrink;
 #[cfg(test)]
 mod tests;
-mod told;
 mod verdict;
 
-pub use agreed::agreed;
-pub use asked::{Asked, job_file};
-pub use chosen::chosen;
+pub use asked::{ComparedKernel, job_file};
+pub use common_prefix::follow_both;
 pub use jobs::of_jobs;
+pub use pattern_names::select_patterns;
 pub use patterns::{built_in, random, seed};
 pub use program::of_program;
 pub use random_patterns::drawn;
-pub use record::Conformance;
+pub use record::ConformRecord;
 pub use report::JOB;

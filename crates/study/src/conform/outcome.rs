@@ -1,9 +1,9 @@
 //! Outcome of a comparison, and its footer.
 
-use super::asked::Asked;
-use super::bench::Bench;
+use super::asked::ComparedKernel;
+use super::bench::ConformBench;
 use super::evidence::SeriesCoverage;
-use super::record::{Conformance, Pattern};
+use super::record::{ConformRecord, PatternResult};
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::provenance;
@@ -12,13 +12,13 @@ use filemap_core::series::Series;
 use filemap_kernel::engine::host_environment;
 
 /// One pattern in this many may fail to compare before the result is inconclusive.
-const NOT_COMPARED_ONE_IN: usize = 10;
+const PATTERNS_PER_FAILURE: usize = 10;
 
 /// Fails if this machine can run no pattern, naming what it lacks.
 ///
 /// # Errors
 /// If all patterns of `found` were skipped.
-pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
+pub(super) fn check_any_compared(found: &ConformRecord) -> Result<(), Error> {
     let all = found.patterns.len();
     if found.left_out() < all || all == 0 {
         return Ok(());
@@ -33,19 +33,19 @@ pub(super) fn check_left_out(found: &Conformance) -> Result<(), Error> {
     Err(Error::CannotRun(format!("none of {all} patterns can run here: {reasons}")))
 }
 
-impl Conformance {
+impl ConformRecord {
     /// Whether kernel and model agree; false if the result is inconclusive.
     ///
     /// # Errors
     /// If too few patterns could be compared.
     pub fn agrees(&self) -> Result<bool, Error> {
-        let differs = self.patterns.iter().any(Pattern::differs) || self.doubt().is_some();
+        let differs = self.patterns.iter().any(PatternResult::differs) || self.doubt().is_some();
         if differs || self.switched.as_ref().is_some_and(SeriesCoverage::leaves_open) {
             return Ok(false);
         }
         let all = self.patterns.len() - self.left_out();
         let missing = self.not_compared();
-        if missing * NOT_COMPARED_ONE_IN > all {
+        if missing * PATTERNS_PER_FAILURE > all {
             return Err(Error::CannotRun(format!(
                 "{missing} of {all} patterns were not compared: end what takes pages out of the page \
              cache (such as DAMON)"
@@ -56,7 +56,12 @@ impl Conformance {
 }
 
 /// The footer of a comparison on `bench` by `rules`, which `command` repeats.
-pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String) -> Footer {
+pub(super) fn footer(
+    rules: Option<&Rules>,
+    on: &ComparedKernel,
+    bench: &ConformBench,
+    command: String,
+) -> Footer {
     let mut environment = match &on.image {
         Some((path, _)) => {
             let said = [("image", path.as_str()), ("kernel", on.release.as_str())];
@@ -88,22 +93,22 @@ pub(super) fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: 
 mod tests {
     use filemap_job::Seen;
 
-    use super::super::comparison::Comparison;
+    use super::super::comparison::LogComparison;
     use super::super::record::{Compared, Finding};
     use super::*;
 
     const KERNEL: Compared = Compared { is_booted: false, seen: Seen::ALL };
 
-    fn found(findings: &[Finding]) -> Conformance {
+    fn found(findings: &[Finding]) -> ConformRecord {
         let pattern = |own: &Finding| KERNEL.pattern(String::new(), own.clone(), String::new());
         KERNEL.conformance(findings.iter().map(pattern).collect())
     }
 
     fn compared(mismatches: u64) -> Finding {
-        Finding::Compared(Comparison { decisions: 1, mismatches, ..Comparison::default() })
+        Finding::Compared(LogComparison { decisions: 1, mismatches, ..LogComparison::default() })
     }
 
-    fn patterns(compared: usize, missing: usize, differing: usize) -> Conformance {
+    fn patterns(compared: usize, missing: usize, differing: usize) -> ConformRecord {
         let none = Finding::NotCompared { reason: String::new() };
         let kinds =
             [(compared, self::compared(0)), (missing, none), (differing, self::compared(1))];
@@ -124,12 +129,12 @@ mod tests {
 
     #[test]
     fn patterns_that_exclude_too_much_together_fail() {
-        let own = Comparison { decisions: 100, unexplained: 3, ..Comparison::default() };
+        let own = LogComparison { decisions: 100, unexplained: 3, ..LogComparison::default() };
         let excluding = Finding::Compared(own);
         let all = vec![excluding.clone(); 3];
         assert!(matches!(found(&all).agrees(), Ok(false)));
         assert!(matches!(found(&all[..2]).agrees(), Ok(true)));
-        let with_nothing = [Finding::Compared(Comparison::default()), excluding];
+        let with_nothing = [Finding::Compared(LogComparison::default()), excluding];
         assert!(matches!(found(&with_nothing).agrees(), Ok(false)));
     }
 
@@ -138,12 +143,12 @@ mod tests {
         let left_out = |reason: &str| Finding::LeftOut { reason: reason.to_string() };
         let some = found(&[compared(0), left_out("no tool"), left_out("no tool")]);
         assert!(matches!(some.agrees(), Ok(true)));
-        assert!(check_left_out(&some).is_ok());
-        let error = check_left_out(&found(&vec![left_out("no tool"); 3])).unwrap_err();
+        assert!(check_any_compared(&some).is_ok());
+        let error = check_any_compared(&found(&vec![left_out("no tool"); 3])).unwrap_err();
         assert_eq!(error.exit_code(), 4);
         assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool");
         let none = ["no tool", "no room", "no tool"].map(left_out);
-        let error = check_left_out(&found(&none)).unwrap_err();
+        let error = check_any_compared(&found(&none)).unwrap_err();
         assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool (2); no room (1)");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use filemap_job::{JobSpec, ProgramSpec};
+use filemap_job::{JobFlags, JobSpec};
 use serde::Deserialize;
 
 use super::random_patterns::drawn;
@@ -12,15 +12,15 @@ use crate::error::Error;
 const DEFAULT_SEED: u64 = 1;
 
 /// Built-in patterns in order, with their names.
-pub fn built_in() -> &'static [(String, ProgramSpec)] {
-    static ALL: LazyLock<Vec<(String, ProgramSpec)>> = LazyLock::new(|| {
+pub fn built_in() -> &'static [(String, JobSpec)] {
+    static ALL: LazyLock<Vec<(String, JobSpec)>> = LazyLock::new(|| {
         entries().iter().map(|entry| (entry.name.clone(), entry.job.spec())).collect()
     });
     &ALL
 }
 
 /// The flags of those that have no tables.
-pub(super) fn flags() -> impl Iterator<Item = &'static JobSpec> {
+pub(super) fn flags() -> impl Iterator<Item = &'static JobFlags> {
     entries().iter().filter_map(|entry| match &entry.job {
         Keys::Flags(flags) => Some(&**flags),
         Keys::Tables(_) => None,
@@ -30,7 +30,7 @@ pub(super) fn flags() -> impl Iterator<Item = &'static JobSpec> {
 /// A pattern of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PatternEntry {
     name: String,
     job: Keys,
 }
@@ -39,27 +39,27 @@ struct Entry {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Keys {
-    Flags(Box<JobSpec>),
-    Tables(Box<ProgramSpec>),
+    Flags(Box<JobFlags>),
+    Tables(Box<JobSpec>),
 }
 
 impl Keys {
-    fn spec(&self) -> ProgramSpec {
+    fn spec(&self) -> JobSpec {
         match self {
-            Keys::Flags(flags) => ProgramSpec::from_flags(flags).expect("patterns.toml is ours"),
-            Keys::Tables(spec) => ProgramSpec::clone(spec),
+            Keys::Flags(flags) => JobSpec::from_flags(flags).expect("patterns.toml is ours"),
+            Keys::Tables(spec) => JobSpec::clone(spec),
         }
     }
 }
 
-fn entries() -> &'static [Entry] {
+fn entries() -> &'static [PatternEntry] {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct File {
-        pattern: Vec<Entry>,
+    struct PatternFile {
+        pattern: Vec<PatternEntry>,
     }
-    static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-        let file: File =
+    static ALL: LazyLock<Vec<PatternEntry>> = LazyLock::new(|| {
+        let file: PatternFile =
             toml::from_str(include_str!("patterns.toml")).expect("patterns.toml is ours");
         file.pattern
     });
@@ -70,20 +70,19 @@ fn entries() -> &'static [Entry] {
 ///
 /// # Errors
 /// If other flags are given.
-pub fn random(jobs: u64, flags: &JobSpec) -> Result<Vec<(String, ProgramSpec)>, Error> {
+pub fn random(jobs: u64, flags: &JobFlags) -> Result<Vec<(String, JobSpec)>, Error> {
     let seed = seed(flags);
-    if *flags != (JobSpec { seed: flags.seed, ..JobSpec::default() }) {
+    if *flags != (JobFlags { seed: flags.seed, ..JobFlags::default() }) {
         let message = "--fuzz draws its own jobs; give it --seed only, or leave it out";
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
-    let job =
-        |number| ProgramSpec::from_flags(&drawn(seed, number)).map(|spec| (name(number), spec));
+    let job = |number| JobSpec::from_flags(&drawn(seed, number)).map(|spec| (name(number), spec));
     Ok((0..jobs).map(job).collect::<Result<_, _>>()?)
 }
 
 /// Seed of the random patterns.
-pub fn seed(flags: &JobSpec) -> u64 {
+pub fn seed(flags: &JobFlags) -> u64 {
     flags.seed.unwrap_or(DEFAULT_SEED)
 }
 
@@ -96,7 +95,7 @@ mod tests {
     use filemap_model::extents::ExtentCache;
     use filemap_model::{Profile, Timing, trace_on, trace_settled};
 
-    use super::super::agreed::agreed;
+    use super::super::common_prefix::follow_both;
     use super::super::comparison::compare;
     use super::*;
 
@@ -123,7 +122,7 @@ mod tests {
             let built = Kernel::ALL.into_iter().filter(|of| *of != Kernel::Mm0b2777a511b7);
             for kernel in built.map(Kernel::name) {
                 let kernel = Some(kernel.to_string());
-                let job = ProgramSpec { kernel, ..tables.clone() }.validate(None).unwrap();
+                let job = JobSpec { kernel, ..tables.clone() }.validate(None).unwrap();
                 let [settled, prompt] = [Timing::Settled, Timing::Prompt].map(|timing| {
                     let mut log = ShownLog::default().under(&job.rules);
                     let cache = ExtentCache::new(job.machine.cache_limit);
@@ -131,7 +130,7 @@ mod tests {
                     log.into_lines()
                 });
                 assert!(
-                    agreed(&settled, &prompt, Seen::ALL).is_all(),
+                    follow_both(&settled, &prompt, Seen::ALL).is_complete(),
                     "{name} on {:?}",
                     job.rules.kernel
                 );

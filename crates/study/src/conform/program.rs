@@ -1,11 +1,11 @@
 //! Compares a program's decisions file by file.
 
-use filemap_job::{Job, ProgramSpec};
+use filemap_job::{Job, JobSpec};
 
-use super::asked::Asked;
+use super::asked::ComparedKernel;
 use super::outcome::footer;
-use super::record::{Conformance, Finding};
-use super::verdict::{Judged, conformance};
+use super::record::{ConformRecord, Finding};
+use super::verdict::{ComparedJob, conformance};
 use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
@@ -20,10 +20,10 @@ pub fn of_program(
     program: &Job,
     path: &str,
     job: &str,
-    on: &Asked,
+    on: &ComparedKernel,
     engines: &impl Engines,
     command: String,
-) -> Result<Conformance, Error> {
+) -> Result<ConformRecord, Error> {
     check(program, path)?;
     let (journal, _undoing) = engines.journal()?;
     let mut bench = on.bench(&journal, engines)?;
@@ -31,22 +31,23 @@ pub fn of_program(
     let compared =
         program.files.iter().zip(findings).enumerate().map(|(file, (named, finding))| {
             let (name, text) = (format!("file {}", named.name), job.to_string());
-            Judged { name, text, spec: None, job: program, file, finding }
+            ComparedJob { name, text, spec: None, job: program, file, finding }
         });
     // No decisions about a file that is not accessed.
     let untouched =
-        |of: &Judged| matches!(&of.finding, Finding::Compared(found) if found.decisions == 0);
-    let (untouched, mut compared): (Vec<Judged>, Vec<Judged>) = compared.partition(untouched);
+        |of: &ComparedJob| matches!(&of.finding, Finding::Compared(found) if found.decisions == 0);
+    let (untouched, mut compared): (Vec<ComparedJob>, Vec<ComparedJob>) =
+        compared.partition(untouched);
     if compared.is_empty() {
         compared = untouched;
     }
     let progress = engines.progress(None);
-    let validate = |spec: &ProgramSpec| spec.validate(Some(&on.release));
+    let validate = |spec: &JobSpec| spec.validate(Some(&on.release));
     let found = conformance(&compared, on, &mut bench, &validate, &*progress)?;
     let mut footer = footer(Some(&program.rules), on, &bench, command);
     let complaints: Vec<_> = bench.take_complaints().into_iter().map(|(_, own)| own).collect();
-    console::note(&mut footer.environment, &complaints, "");
-    Ok(Conformance { footer, ..found })
+    console::add_incidents(&mut footer.environment, &complaints, "");
+    Ok(ConformRecord { footer, ..found })
 }
 
 fn check(program: &Job, path: &str) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //! in most one thing changed, as what is drawn at large comes to most rules once in hundreds.
 
 use filemap_job::random::Rng;
-use filemap_job::{JobSpec, SizeText, parse_size};
+use filemap_job::{JobFlags, SizeText, parse_size};
 
 use super::patterns;
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
@@ -11,13 +11,13 @@ use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
 const AT_LARGE: u64 = 4;
 
 /// Pattern `number` of those that `seed` stands for: what a running kernel can do.
-pub fn drawn(seed: u64, number: u64) -> JobSpec {
+pub fn drawn(seed: u64, number: u64) -> JobFlags {
     let (round, place) = (number / AT_LARGE, number % AT_LARGE);
     if place == AT_LARGE - 1 {
         return random_jobs::drawn(seed, number);
     }
     // In the order of how much they reveal. Patterns with tables stay as they are.
-    let all: Vec<&JobSpec> = patterns::flags().collect();
+    let all: Vec<&JobFlags> = patterns::flags().collect();
     let mut job = all[(round * (AT_LARGE - 1) + place) as usize % all.len()].clone();
     let mut rng = Rng(Rng(seed).next() ^ number);
     job.seed = Some(1 + rng.below(1 << 40));
@@ -28,7 +28,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
 }
 
 /// Draws one thing of `job` anew.
-fn change(rng: &mut Rng, job: &mut JobSpec) {
+fn change(rng: &mut Rng, job: &mut JobFlags) {
     match rng.below(8) {
         0 | 1 => {
             job.accesses = job.accesses.map(|accesses| about(rng, accesses));

@@ -9,18 +9,18 @@ use filemap_job::{Seen, ShownKind, ShownLog};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::Comparison;
+use super::comparison::LogComparison;
+use super::decision_text::describe_decision;
 use super::rule::Rule;
-use super::told::told;
 use crate::error::Error;
 use crate::traced_job::{settled, shown_of_file};
 
 /// Maximum number of decisions shown; the last ones are the nearest to the difference.
-const MOST_TOLD: usize = 12;
+const MAX_SHOWN_DECISIONS: usize = 12;
 
 /// The access at a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Accessed {
+pub struct AccessDescription {
     /// First page in the file.
     pub page: u64,
     /// Number of pages.
@@ -34,7 +34,7 @@ pub struct Accessed {
 /// Key that groups similar differences: kinds of the first differing lines, rule, and which engine
 /// has more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alike {
+pub struct DifferenceKey {
     rule: Rule,
     model: Option<String>,
     kernel: Option<String>,
@@ -42,7 +42,7 @@ pub struct Alike {
 }
 
 /// All decisions of the model about a file, with the positions of those that tracepoints show.
-struct Traced {
+struct FullLog {
     file: usize,
     /// The file.
     about: usize,
@@ -56,7 +56,7 @@ struct Traced {
     accessed: Vec<(u64, PageIndex, PageCount)>,
 }
 
-impl Log for Traced {
+impl Log for FullLog {
     fn record(&mut self, decision: Decision) {
         if let Decision::File { file } = decision {
             self.about = file.number();
@@ -74,17 +74,17 @@ impl Log for Traced {
         self.shown.access(number);
     }
 
-    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
+    fn describe_access(&mut self, start: PageIndex, pages: PageCount) {
         if self.about == self.file {
             self.accessed.push((self.access, start, pages));
         }
     }
 }
 
-impl Traced {
+impl FullLog {
     /// The access at which the logs diverge: of the model's line `at`, or an earlier one that has
     /// more lines in one of the logs.
-    fn parts_at(&self, at: usize, kernel: Option<&Decision>, seen: Seen) -> u64 {
+    fn diverging_access(&self, at: usize, kernel: Option<&Decision>, seen: Seen) -> u64 {
         let of_line = |line: usize| self.places.get(line).map(|place| self.decisions[*place].0);
         let before = at.checked_sub(1).and_then(of_line);
         let next = of_line(at);
@@ -111,7 +111,7 @@ impl Traced {
     }
 
     /// Describes access `number` of `job`.
-    fn accessed(&self, number: u64, job: &Job) -> Option<Accessed> {
+    fn accessed(&self, number: u64, job: &Job) -> Option<AccessDescription> {
         let (_, page, pages) = self.accessed.iter().find(|(own, ..)| *own == number)?;
         let thread = job.threads.first()?;
         let of_round: u64 = thread.steps.iter().map(|step| step.accesses()).sum();
@@ -121,7 +121,7 @@ impl Traced {
             left = left.saturating_sub(step.accesses());
             is_it
         })?;
-        Some(Accessed {
+        Some(AccessDescription {
             page: page.0,
             pages: pages.0,
             step: step as u64 + 1,
@@ -134,9 +134,14 @@ impl Traced {
 ///
 /// # Errors
 /// Errors of the model.
-pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) -> Result<(), Error> {
+pub(super) fn explain_difference(
+    found: &mut LogComparison,
+    job: &Job,
+    file: usize,
+    seen: Seen,
+) -> Result<(), Error> {
     let Some(first) = &mut found.first else { return Ok(()) };
-    let mut log = Traced {
+    let mut log = FullLog {
         file,
         about: 0,
         access: 0,
@@ -148,7 +153,7 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
     settled(job, found.io_bytes, &mut log)?;
     let (at, theirs) = found.at;
     let kernel = found.kernel.as_ref().and_then(|kernel| kernel.get(theirs));
-    let access = log.parts_at(at, kernel, seen);
+    let access = log.diverging_access(at, kernel, seen);
     let place = log.places.get(at).copied();
     let is_of_access = |place: &usize| log.decisions[*place].0 == access;
     let model = place.filter(is_of_access).map(|place| log.decisions[place].1);
@@ -169,13 +174,13 @@ pub(super) fn add(found: &mut Comparison, job: &Job, file: usize, seen: Seen) ->
         (line, _) => line,
     });
     let theirs = found.kernel.as_ref().map_or(&[][..], |kernel| &kernel[theirs..]);
-    let rule = Rule::at(before, line.as_ref(), kernel, &job.rules, seen);
-    let told: Vec<String> = own.iter().filter_map(told).collect();
+    let rule = Rule::diverging_rule(before, line.as_ref(), kernel, &job.rules, seen);
+    let told: Vec<String> = own.iter().filter_map(describe_decision).collect();
     first.access = Some(access);
     first.accessed = accessed;
-    first.reason = told[told.len().saturating_sub(MOST_TOLD)..].to_vec();
+    first.reason = told[told.len().saturating_sub(MAX_SHOWN_DECISIONS)..].to_vec();
     first.rule = Some(rule.named());
-    found.alike = Some(Alike {
+    found.alike = Some(DifferenceKey {
         rule,
         model: line.as_ref().map(kind),
         kernel: kernel.map(kind),
@@ -208,7 +213,7 @@ fn amount(lines: &[Decision]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
 
     use super::super::comparison::compare;
     use super::*;
@@ -218,7 +223,7 @@ mod tests {
     #[test]
     fn the_rule_of_a_window_is_that_of_what_it_was_read_for() {
         let spec = "workload = 'sequential'\naccesses = 100\nfile_size = '8m'";
-        let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+        let job = JobFlags::from_toml(spec).unwrap().validate(None).unwrap();
         let model = decided(&job, 1 << 20, Seen::ALL).unwrap().remove(0).into_lines();
         let windows = model.iter().enumerate().filter_map(|(at, line)| match line {
             Decision::Readahead { .. } => Some(at),
@@ -231,7 +236,7 @@ mod tests {
             *size = PageCount(size.0 + 1);
             let mut found = compare(&model, &kernel, Seen::ALL, &[]);
             found.io_bytes = 1 << 20;
-            add(&mut found, &job, 0, Seen::ALL).unwrap();
+            explain_difference(&mut found, &job, 0, Seen::ALL).unwrap();
             found.first.unwrap().rule.unwrap().ours
         });
         let expected = ["readahead::sync::on_miss", "readahead::marked::next_window"];

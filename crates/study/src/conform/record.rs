@@ -5,7 +5,7 @@ use filemap_job::{Seen, ShownKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{Comparison, First};
+use super::comparison::{FirstDifference, LogComparison};
 use super::differences::Difference;
 use super::evidence::{SeriesCoverage, SeriesMatch, find_doubt};
 use crate::footer::Footer;
@@ -13,7 +13,7 @@ use crate::footer::Footer;
 /// Record of `filemap conform`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Conformance {
+pub struct ConformRecord {
     pub(super) schema: u32,
     /// What the record is of.
     pub(super) kind: RecordKind,
@@ -35,7 +35,7 @@ pub struct Conformance {
     /// Other series that explain the kernel; null if no job differs.
     #[serde(default)]
     pub likeness: Option<SeriesMatch>,
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<PatternResult>,
     #[serde(default)]
     pub differences: Vec<Difference>,
     /// Commands that show more about the job of a difference, saved as `job.toml`.
@@ -48,7 +48,7 @@ pub struct Conformance {
 /// Result of a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Pattern {
+pub struct PatternResult {
     pub name: String,
     pub decisions: u64,
     /// Number of readahead calls; null if the kernel does not show them.
@@ -59,7 +59,7 @@ pub struct Pattern {
     #[serde(default)]
     pub unexplained: u64,
     pub mismatches: u64,
-    pub first_mismatch: Option<First>,
+    pub first_mismatch: Option<FirstDifference>,
     pub not_compared: Option<String>,
     pub left_out: Option<String>,
     pub ok: Option<bool>,
@@ -73,7 +73,7 @@ pub struct Pattern {
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Finding {
     /// The logs were compared.
-    Compared(Comparison),
+    Compared(LogComparison),
     /// There was no log of the kernel to compare with, for a reason in one line.
     NotCompared { reason: String },
     /// The machine lacks what the pattern needs: what, and the remedy, in one line.
@@ -91,31 +91,32 @@ pub struct Compared {
 
 impl Compared {
     /// Makes the record of `patterns`, without a footer.
-    pub fn conformance(self, patterns: Vec<Pattern>) -> Conformance {
+    pub fn conformance(self, patterns: Vec<PatternResult>) -> ConformRecord {
         let missing = self.seen.missing().map(|kind| kind.tracepoint().to_string());
-        Conformance {
+        ConformRecord {
             schema: SCHEMA,
             kind: RecordKind::Conform,
             booted: self.is_booted,
             not_shown: missing.collect(),
             patterns,
-            ..Conformance::default()
+            ..ConformRecord::default()
         }
     }
 
     /// Result of pattern `name`, whose job file is `job`.
-    pub fn pattern(self, name: String, finding: Finding, job: String) -> Pattern {
+    pub fn pattern(self, name: String, finding: Finding, job: String) -> PatternResult {
         let calls = |calls| self.seen.has(ShownKind::Window).then_some(calls);
-        let none = Pattern { name, job, readahead_calls: calls(0), ..Pattern::default() };
+        let none =
+            PatternResult { name, job, readahead_calls: calls(0), ..PatternResult::default() };
         let found = match finding {
             Finding::NotCompared { reason } => {
-                return Pattern { not_compared: Some(reason), ..none };
+                return PatternResult { not_compared: Some(reason), ..none };
             }
-            Finding::LeftOut { reason } => return Pattern { left_out: Some(reason), ..none },
+            Finding::LeftOut { reason } => return PatternResult { left_out: Some(reason), ..none },
             Finding::Compared(found) => found,
         };
         let is_doubtful = find_doubt(found.decisions, found.unexplained).is_some();
-        Pattern {
+        PatternResult {
             decisions: found.decisions,
             readahead_calls: calls(found.readahead_calls),
             excluded: found.excluded,
@@ -128,7 +129,7 @@ impl Compared {
     }
 }
 
-impl Pattern {
+impl PatternResult {
     /// Whether the logs differ or are inconclusive.
     pub fn differs(&self) -> bool {
         self.ok == Some(false)
@@ -140,13 +141,14 @@ impl Pattern {
     }
 }
 
-impl Conformance {
+impl ConformRecord {
     /// Sum of all compared patterns.
-    pub(super) fn total(&self) -> Pattern {
-        let sum =
-            |of: fn(&Pattern) -> u64| self.patterns.iter().map(of).fold(0, u64::saturating_add);
+    pub(super) fn total(&self) -> PatternResult {
+        let sum = |of: fn(&PatternResult) -> u64| {
+            self.patterns.iter().map(of).fold(0, u64::saturating_add)
+        };
         let calls = self.patterns.iter().filter_map(|own| own.readahead_calls);
-        Pattern {
+        PatternResult {
             name: "all".to_string(),
             decisions: sum(|own| own.decisions),
             readahead_calls: calls.reduce(u64::saturating_add),
@@ -154,7 +156,7 @@ impl Conformance {
             unexplained: sum(|own| own.unexplained),
             mismatches: sum(|own| own.mismatches),
             ok: Some(true),
-            ..Pattern::default()
+            ..PatternResult::default()
         }
     }
 

@@ -1,13 +1,15 @@
 //! The report on compared patterns.
 
-use filemap_job::{ProgramSpec, ShownKind};
+use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
-use filemap_report::{Card, Column, Part, Report, Table, Unit, Value, csv, folded, table};
+use filemap_report::{
+    Card, Column, Part, Report, Table, Unit, Value, csv_table, fold_cell, text_table,
+};
 
 use super::difference_text;
 use super::differences::Difference;
 use super::evidence::SeriesCoverage;
-use super::record::{Conformance, Pattern};
+use super::record::{ConformRecord, PatternResult};
 use crate::json::to_json;
 use crate::setup;
 
@@ -21,25 +23,25 @@ const NAME_COLUMNS: usize = 22;
 pub const JOB: &str = "job";
 
 /// Columns of a pattern. The table shows the first ones, CSV all.
-const COLUMNS: [Column<Pattern>; 8] = [
-    Column::of("pattern", "pattern", Unit::Text, |own| own.name.as_str().into()),
-    Column::of("decisions", "decisions", Unit::Count, |own| of_compared(own, own.decisions)),
-    Column::of("readahead_calls", "readahead\ncalls", Unit::Count, |own| {
+const COLUMNS: [Column<PatternResult>; 8] = [
+    Column::new("pattern", "pattern", Unit::Text, |own| own.name.as_str().into()),
+    Column::new("decisions", "decisions", Unit::Count, |own| of_compared(own, own.decisions)),
+    Column::new("readahead_calls", "readahead\ncalls", Unit::Count, |own| {
         of_compared(own, own.readahead_calls)
     }),
-    Column::of("excluded", "excluded", Unit::Count, |own| of_compared(own, own.excluded)),
-    Column::of("mismatches", "mismatches", Unit::Count, |own| of_compared(own, own.mismatches)),
-    Column::of("ok", "ok", Unit::Text, |own| own.ok.map(|ok| ok.to_string()).into()),
-    Column::of("not_compared", "not compared", Unit::Text, |own| own.not_compared.clone().into()),
-    Column::of("left_out", "left out", Unit::Text, |own| own.left_out.clone().into()),
+    Column::new("excluded", "excluded", Unit::Count, |own| of_compared(own, own.excluded)),
+    Column::new("mismatches", "mismatches", Unit::Count, |own| of_compared(own, own.mismatches)),
+    Column::new("ok", "ok", Unit::Text, |own| own.ok.map(|ok| ok.to_string()).into()),
+    Column::new("not_compared", "not compared", Unit::Text, |own| own.not_compared.clone().into()),
+    Column::new("left_out", "left out", Unit::Text, |own| own.left_out.clone().into()),
 ];
 
 /// A figure of a pattern, if it was compared.
-fn of_compared(pattern: &Pattern, figure: impl Into<Value>) -> Value {
+fn of_compared(pattern: &PatternResult, figure: impl Into<Value>) -> Value {
     pattern.ok.map_or(Value::Unknown, |_| figure.into())
 }
 
-impl Conformance {
+impl ConformRecord {
     /// The report.
     pub fn report(&self) -> Report {
         let which = if self.booted { "booted" } else { "running" };
@@ -68,7 +70,7 @@ impl Conformance {
         for (reason, names) in self.lacking() {
             say(format!("Left out: {reason}. Patterns: {}.", names.join("; ")));
         }
-        parts.extend(self.differences().iter().flat_map(difference_text::parts));
+        parts.extend(self.differences().iter().flat_map(difference_text::difference_parts));
         if !self.commands.is_empty() {
             let text = "With a job file of these saved as job.toml:";
             parts.push(Part::Paragraph(text.to_string()));
@@ -82,7 +84,7 @@ impl Conformance {
         }
         Report {
             parts,
-            rows: csv(&COLUMNS, &self.patterns),
+            rows: csv_table(&COLUMNS, &self.patterns),
             footer: self.footer.footer(),
             record_json: to_json(self),
         }
@@ -90,7 +92,7 @@ impl Conformance {
 
     /// The differences. Older records have one for each pattern.
     fn differences(&self) -> Vec<Difference> {
-        let of_pattern = |pattern: &Pattern| {
+        let of_pattern = |pattern: &PatternResult| {
             let first = pattern.first_mismatch.clone()?;
             let (patterns, job) = (vec![pattern.name.clone()], pattern.job.clone());
             Some(Difference { patterns, job, is_smallest: true, first })
@@ -104,8 +106,8 @@ impl Conformance {
 
     /// Setup of a given job.
     fn setup(&self) -> Option<Part> {
-        let [Pattern { name, job, .. }] = self.patterns.as_slice() else { return None };
-        let mut spec = ProgramSpec::read(job).ok().filter(|_| name == JOB)?;
+        let [PatternResult { name, job, .. }] = self.patterns.as_slice() else { return None };
+        let mut spec = JobSpec::read(job).ok().filter(|_| name == JOB)?;
         spec.kernel = self.rules.clone().or(spec.kernel);
         spec.with = self.with.clone().or(spec.with);
         if self.booted {
@@ -114,7 +116,7 @@ impl Conformance {
         Some(setup::of_job(&spec))
     }
 
-    fn cards(&self, total: &Pattern) -> Vec<Card> {
+    fn cards(&self, total: &PatternResult) -> Vec<Card> {
         let count = |ok| self.patterns.iter().filter(|own| own.ok == ok).count() as u64;
         let card =
             |name: &str, figure: u64, more: &str| Card::new(name, number(figure as f64), more);
@@ -129,17 +131,17 @@ impl Conformance {
         cards
     }
 
-    fn table(&self, total: &Pattern) -> Table {
+    fn table(&self, total: &PatternResult) -> Table {
         let all = self.patterns.len() <= MAX_LISTED;
         let listed = self.patterns.iter().filter(|own| all || own.ok != Some(true));
-        let mut rows: Vec<Pattern> = listed.cloned().collect();
+        let mut rows: Vec<PatternResult> = listed.cloned().collect();
         rows.push(total.clone());
-        rows.iter_mut().for_each(|row| row.name = folded(&row.name, NAME_COLUMNS));
-        table("", &COLUMNS[..5], &rows)
+        rows.iter_mut().for_each(|row| row.name = fold_cell(&row.name, NAME_COLUMNS));
+        text_table("", &COLUMNS[..5], &rows)
     }
 
-    fn summary(&self, total: &Pattern) -> String {
-        let Pattern { decisions, excluded, mismatches, .. } = total;
+    fn summary(&self, total: &PatternResult) -> String {
+        let PatternResult { decisions, excluded, mismatches, .. } = total;
         let calls = total.readahead_calls;
         let calls = calls.map_or(String::new(), |calls| format!("{calls} readahead calls, "));
         let (number, missing) = (self.patterns.len(), self.not_compared());
@@ -181,18 +183,18 @@ mod tests {
     use filemap_report::Format;
     use serde_json::{Map, Value};
 
-    use super::super::comparison::{Comparison, compare};
+    use super::super::comparison::{LogComparison, compare};
     use super::super::record::{Compared, Finding};
     use super::*;
     use crate::footer::Footer;
 
     const RUNNING: Compared = Compared { is_booted: false, seen: Seen::ALL };
 
-    fn found(name: &str, finding: Finding) -> Pattern {
+    fn found(name: &str, finding: Finding) -> PatternResult {
         RUNNING.pattern(name.to_string(), finding, "seed = 1\n".to_string())
     }
 
-    fn pattern(name: &str, model: &[u64], kernel: &[u64]) -> Pattern {
+    fn pattern(name: &str, model: &[u64], kernel: &[u64]) -> PatternResult {
         let log = |pages: &[u64]| -> Vec<Decision> {
             let looked_up = |&page: &u64| Decision::Lookup {
                 index: PageIndex(page),
@@ -205,18 +207,18 @@ mod tests {
         found(name, Finding::Compared(compare(&log(model), &log(kernel), Seen::ALL, &[])))
     }
 
-    fn not_compared() -> Pattern {
+    fn not_compared() -> PatternResult {
         found("lost", Finding::NotCompared { reason: "somebody took pages".to_string() })
     }
 
-    fn conformance(patterns: &[Pattern]) -> Conformance {
-        Conformance { footer: footer(), ..RUNNING.conformance(patterns.to_vec()) }
+    fn conformance(patterns: &[PatternResult]) -> ConformRecord {
+        ConformRecord { footer: footer(), ..RUNNING.conformance(patterns.to_vec()) }
     }
 
     /// Report after a round trip through JSON.
-    fn report(patterns: &[Pattern]) -> Report {
+    fn report(patterns: &[PatternResult]) -> Report {
         let json = to_json(&conformance(patterns));
-        serde_json::from_str::<Conformance>(&json).unwrap().report()
+        serde_json::from_str::<ConformRecord>(&json).unwrap().report()
     }
 
     fn footer() -> Footer {
@@ -265,7 +267,7 @@ mod tests {
     fn what_a_kernel_does_not_show_is_said() {
         let seen = Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"));
         let kernel = Compared { is_booted: true, seen };
-        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
+        let same = Finding::Compared(LogComparison { decisions: 1, ..LogComparison::default() });
         let patterns = [kernel.pattern("same".to_string(), same, String::new())];
         let report = kernel.conformance(patterns.to_vec()).report();
         let text = report.render(Format::Table);
@@ -292,7 +294,7 @@ mod tests {
         let excluding = |name: &str, excluded| {
             let unexplained = excluded;
             let compared =
-                Comparison { decisions: 100, excluded, unexplained, ..Comparison::default() };
+                LogComparison { decisions: 100, excluded, unexplained, ..LogComparison::default() };
             found(name, Finding::Compared(compared))
         };
         let report = report(&[excluding("odd", 9), excluding("even", 0)]);
@@ -306,7 +308,7 @@ mod tests {
         assert_eq!([0, 1].map(|number| &json["patterns"][number]["ok"]), [false, true]);
         // Each alone is within the limit, together they are not.
         let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
-        assert!(!patterns.iter().any(Pattern::differs));
+        assert!(!patterns.iter().any(PatternResult::differs));
         assert!(conformance(&patterns).doubt().is_some());
         assert_eq!(conformance(&[not_compared()]).doubt(), None);
     }
@@ -339,12 +341,12 @@ mod tests {
 
     #[test]
     fn tables_fit_into_75_columns() {
-        let compared = Comparison {
+        let compared = LogComparison {
             decisions: 123_456_789,
             readahead_calls: 123_456_789,
             excluded: 12_345_678,
             mismatches: 1_234_567_890,
-            ..Comparison::default()
+            ..LogComparison::default()
         };
         let name = "split into 100 pages, every second executable";
         let patterns = [found(name, Finding::Compared(compared))];

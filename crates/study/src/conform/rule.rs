@@ -1,6 +1,6 @@
 //! Names the rule that the model applied at a difference, and the kernel functions it mirrors.
 
-use filemap_core::decision::{Cause, Decision, Found};
+use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
 use filemap_core::rules::Rules;
 use filemap_job::trace_view::shown;
 use filemap_job::{Seen, ShownKind};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A rule in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Named {
+pub struct RuleName {
     /// The decision that it makes.
     pub what: String,
     /// Its name in docs/MODEL.md.
@@ -118,10 +118,10 @@ impl Rule {
         }
     }
 
-    pub(super) fn named(self) -> Named {
+    pub(super) fn named(self) -> RuleName {
         let (what, ours, kernel) = self.row();
         let kernel = kernel.iter().map(|name| name.to_string()).collect();
-        Named { what: what.to_string(), ours: ours.to_string(), kernel }
+        RuleName { what: what.to_string(), ours: ours.to_string(), kernel }
     }
 
     /// The rule that chose a window for `cause`.
@@ -177,7 +177,7 @@ impl Rule {
     /// The rule by which the model, after the decisions `before` of the access, continues with
     /// `model` while the kernel continues with `kernel`. `None` is a log without further lines of
     /// that access.
-    pub(super) fn at(
+    pub(super) fn diverging_rule(
         before: &[Decision],
         model: Option<&Decision>,
         kernel: Option<&Decision>,
@@ -233,8 +233,13 @@ impl Rule {
 }
 
 /// The rule that left a different readahead state at the same entry.
-fn of_state(cause: Cause, ours: &Found, theirs: &Found, rules: &Rules) -> Rule {
-    let same_but = |change: fn(&mut Found, &Found)| {
+fn of_state(
+    cause: Cause,
+    ours: &ReadaheadSnapshot,
+    theirs: &ReadaheadSnapshot,
+    rules: &Rules,
+) -> Rule {
+    let same_but = |change: fn(&mut ReadaheadSnapshot, &ReadaheadSnapshot)| {
         let mut ours = *ours;
         change(&mut ours, theirs);
         ours == *theirs
@@ -281,7 +286,7 @@ mod tests {
         let text = include_str!("../../../../docs/MODEL.md");
         for (number, rule) in ALL.into_iter().enumerate() {
             assert_eq!(rule as usize, number, "each rule once");
-            let Named { ours, kernel, .. } = rule.named();
+            let RuleName { ours, kernel, .. } = rule.named();
             let is_row = |line: &&str| {
                 let has = |name: &String| line.contains(&format!("`{name}`"));
                 line.starts_with('|') && has(&ours) && kernel.iter().all(has)
@@ -313,18 +318,21 @@ mod tests {
         };
         let none = Decision::NoReadahead { index, mmap_miss: 101 };
         let at = |before: &[Decision], model: Option<Decision>, kernel: Option<Decision>| {
-            Rule::at(before, model.as_ref(), kernel.as_ref(), &rules, seen)
+            Rule::diverging_rule(before, model.as_ref(), kernel.as_ref(), &rules, seen)
         };
         // A single page instead of a window, and the reverse.
         assert_eq!(at(&[none], Some(added(0, 1)), Some(added(0, 32))), Rule::MissesAboveThreshold);
         let around = window(Cause::ReadAround);
         assert_eq!(at(&[around], Some(added(0, 32)), Some(added(0, 1))), Rule::MissWindow);
         assert_eq!(at(&[around], Some(added(2, 8)), Some(added(0, 32))), Rule::Layout);
-        let of_same = Rule::at(&[around], Some(&added(0, 32)), None, &rules, Seen::ALL);
+        let of_same = Rule::diverging_rule(&[around], Some(&added(0, 32)), None, &rules, Seen::ALL);
         assert_eq!(of_same, Rule::Layout, "both logs show that window");
         let marked = window(Cause::AsyncFault);
         assert_eq!(at(&[], Some(marked), None), Rule::MarkedWindow);
-        assert_eq!(Rule::at(&[], Some(&marked), None, &old, seen), Rule::OldMarkedWindow);
+        assert_eq!(
+            Rule::diverging_rule(&[], Some(&marked), None, &old, seen),
+            Rule::OldMarkedWindow
+        );
         let faulted = Decision::Faulted { index };
         assert_eq!(at(&[], Some(faulted), None), Rule::AroundMapped);
         let map = |from: u64| Decision::MapPages {
@@ -344,12 +352,18 @@ mod tests {
     fn a_state_that_differs_names_what_left_it() {
         let rules = Rules::new(Kernel::V6_18, Series::BASELINE);
         let entered = |found| Decision::Entered { cause: Cause::AsyncFault, found };
-        let found = Found { mmap_miss: 5, ..Found::default() };
+        let found = ReadaheadSnapshot { mmap_miss: 5, ..ReadaheadSnapshot::default() };
         let at = |theirs| {
-            Rule::at(&[], Some(&entered(found)), Some(&entered(theirs)), &rules, Seen::ALL)
+            Rule::diverging_rule(
+                &[],
+                Some(&entered(found)),
+                Some(&entered(theirs)),
+                &rules,
+                Seen::ALL,
+            )
         };
-        assert_eq!(at(Found { mmap_miss: 4, ..found }), Rule::MissesCredited);
-        assert_eq!(at(Found { previous_end: Some(4), ..found }), Rule::Read);
-        assert_eq!(at(Found { size: PageCount(4), ..found }), Rule::MarkedWindow);
+        assert_eq!(at(ReadaheadSnapshot { mmap_miss: 4, ..found }), Rule::MissesCredited);
+        assert_eq!(at(ReadaheadSnapshot { previous_end: Some(4), ..found }), Rule::Read);
+        assert_eq!(at(ReadaheadSnapshot { size: PageCount(4), ..found }), Rule::MarkedWindow);
     }
 }

@@ -1,24 +1,24 @@
 //! Kernels with other series than expected, played by the model.
 
 use filemap_core::series::Series;
-use filemap_job::{JobSpec, ProgramSpec, Seen};
+use filemap_job::{JobFlags, JobSpec, Seen};
 use filemap_model::Timing;
 use filemap_report::Format;
 
-use super::asked::Asked;
-use super::bench::Bench;
+use super::asked::ComparedKernel;
+use super::bench::ConformBench;
 use super::jobs::on_bench;
-use super::record::{Conformance, Finding};
+use super::record::{ConformRecord, Finding};
 use crate::engine::mock::Mock;
 
 /// Decisions that 6.12 shows.
-fn seen() -> Seen {
+fn seen_of_6_12() -> Seen {
     Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"))
 }
 
 /// Finding for a 6.12 that has the series `has` and should have `with`.
-fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> Conformance {
-    let on = Asked {
+fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> ConformRecord {
+    let on = ComparedKernel {
         release: "6.12.117".to_string(),
         image: Some(("patched".to_string(), None)),
         rules: None,
@@ -27,10 +27,10 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
     let named = jobs
         .iter()
         .enumerate()
-        .map(|(number, text)| (format!("job {number}"), ProgramSpec::read(text).unwrap()));
-    let named: Vec<(String, ProgramSpec)> = named.collect();
+        .map(|(number, text)| (format!("job {number}"), JobSpec::read(text).unwrap()));
+    let named: Vec<(String, JobSpec)> = named.collect();
     let series: Series = has.parse().unwrap();
-    let mut bench = Bench::modelled(series, Timing::Settled, seen());
+    let mut bench = ConformBench::modelled(series, Timing::Settled, seen_of_6_12());
     on_bench(&named, &on, stops_at_first, &mut bench, &Mock::default()).unwrap()
 }
 
@@ -41,14 +41,14 @@ fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
     const JOB: &str = "seed = 311986281292\nfile_size = '17416k'\nmap_shift = 372\n\
                        read_ahead_kb = 16\nfs = 'xfs'\n[[phase]]\nworkload = 'stride:56'\n\
                        accesses = 126\n[[phase]]\nworkload = 'stride:3'\naccesses = 5";
-    let spec: JobSpec = toml::from_str(JOB).unwrap();
-    let spec = JobSpec { kernel: Some("6.1".to_string()), ..spec };
+    let spec: JobFlags = toml::from_str(JOB).unwrap();
+    let spec = JobFlags { kernel: Some("6.1".to_string()), ..spec };
     let job = spec.validate(None).unwrap();
     // Decisions that kprobes and tracepoints show of 6.1.
     let hidden = ["filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages"];
     let seen = Seen::of(|kind| !hidden.contains(&kind.tracepoint()));
     let found = |timing| {
-        let mut bench = Bench::modelled(Series::default(), timing, seen);
+        let mut bench = ConformBench::modelled(Series::default(), timing, seen);
         let [Finding::Compared(found)] = &bench.compare(&job).unwrap()[..] else { panic!() };
         (found.mismatches, found.excluded, found.unexplained)
     };
@@ -66,11 +66,11 @@ const RANDOM: &str = "fs = 'xfs'\nfile_size = '32m'\n[[phase]]\nworkload = 'reve
 /// Independent of every series.
 const ONCE: &str = "workload = 'first'\nfile_size = '1m'";
 
-fn text(found: &Conformance) -> String {
+fn text(found: &ConformRecord) -> String {
     found.report().render(Format::Table).replace('\n', " ")
 }
 
-fn names(found: &Conformance) -> Vec<&str> {
+fn names(found: &ConformRecord) -> Vec<&str> {
     found.likeness.iter().flat_map(|own| &own.does).map(String::as_str).collect()
 }
 
@@ -107,7 +107,7 @@ fn a_job_with_tables_is_made_small_too() {
     let found = found("baseline", Some("mmap-miss"), &[TABLES], false);
     let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
     assert!(difference.is_smallest);
-    let job = ProgramSpec::from_toml(&difference.job).unwrap();
+    let job = JobSpec::from_toml(&difference.job).unwrap();
     assert_eq!((job.mapping.len(), job.thread[0].phase.len()), (1, 1), "{}", difference.job);
     assert_eq!(job.thread[0].phase[0].accesses, Some(101), "{}", difference.job);
     assert_eq!(found.commands.len(), 4, "{:?}", found.commands);
@@ -145,7 +145,7 @@ fn a_difference_says_what_the_model_did() {
 #[test]
 fn the_job_file_says_the_job_and_nothing_else() {
     let found = found("baseline", Some("mmap-miss"), &[RANDOM], false);
-    let job = ProgramSpec::read(&found.differences[0].job).unwrap();
+    let job = JobSpec::read(&found.differences[0].job).unwrap();
     assert!(job.is_single_mapping(), "{}", found.differences[0].job);
     assert_eq!((job.on, job.kernel, job.with, job.runs, job.image), (None, None, None, None, None));
     assert!(job.fs.is_none(), "{}", found.differences[0].job);

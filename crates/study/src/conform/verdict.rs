@@ -1,26 +1,26 @@
 //! From what was found of jobs to what it comes to.
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 use filemap_job::program::Job;
 
-use super::asked::Asked;
-use super::bench::Bench;
-use super::case::Case;
-use super::differences::differences;
+use super::asked::ComparedKernel;
+use super::bench::ConformBench;
+use super::case::ConformCase;
+use super::differences::group_differences;
 use super::evidence::{find_matching_series, measure_series_coverage};
-use super::record::{Conformance, Finding};
-use super::smaller::Trying;
+use super::record::{ConformRecord, Finding};
+use super::shrink::ShrinkContext;
 use crate::engine::Progress;
 use crate::error::Error;
 
 /// A job that was to be compared, about one of its files.
-pub(super) struct Judged<'a> {
+pub(super) struct ComparedJob<'a> {
     /// What the report calls it.
     pub(super) name: String,
     /// As a job file.
     pub(super) text: String,
     /// As it was written, where that can be made smaller.
-    pub(super) spec: Option<&'a ProgramSpec>,
+    pub(super) spec: Option<&'a JobSpec>,
     pub(super) job: &'a Job,
     pub(super) file: usize,
     pub(super) finding: Finding,
@@ -32,24 +32,24 @@ pub(super) struct Judged<'a> {
 /// # Errors
 /// Those of the bench.
 pub(super) fn conformance(
-    compared: &[Judged],
-    on: &Asked,
-    bench: &mut Bench,
-    validate: &dyn Fn(&ProgramSpec) -> Result<Job, filemap_job::Error>,
+    compared: &[ComparedJob],
+    on: &ComparedKernel,
+    bench: &mut ConformBench,
+    validate: &dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
     progress: &dyn Progress,
-) -> Result<Conformance, Error> {
-    let cases: Vec<Case> = compared.iter().filter_map(case).collect();
+) -> Result<ConformRecord, Error> {
+    let cases: Vec<ConformCase> = compared.iter().filter_map(case).collect();
     let kernel = bench.compared();
     let switched = measure_series_coverage(&cases, on.with.as_deref(), kernel.seen)?;
     let (likeness, like) = find_matching_series(&cases, kernel.seen)?.unzip();
-    let trying = Trying { validate, like: like.flatten(), progress };
-    let differences = differences(bench, &cases, trying)?;
+    let trying = ShrinkContext { validate, like: like.flatten(), progress };
+    let differences = group_differences(bench, &cases, trying)?;
     let patterns = compared
         .iter()
         .map(|of| kernel.pattern(of.name.clone(), of.finding.clone(), of.text.clone()));
     let rules = compared.first().map(|of| of.job.rules);
     let commands = rules.filter(|_| !differences.is_empty());
-    Ok(Conformance {
+    Ok(ConformRecord {
         rules: rules.map(|rules| rules.kernel.name().to_string()),
         with: rules.map(|rules| on.with.clone().unwrap_or(rules.series.to_string())),
         switched,
@@ -60,8 +60,8 @@ pub(super) fn conformance(
     })
 }
 
-fn case<'a>(of: &'a Judged<'a>) -> Option<Case<'a>> {
-    let Judged { name, text, spec, job, file, finding } = of;
+fn case<'a>(of: &'a ComparedJob<'a>) -> Option<ConformCase<'a>> {
+    let ComparedJob { name, text, spec, job, file, finding } = of;
     let Finding::Compared(found) = finding else { return None };
-    Some(Case { name, text, spec: *spec, job, file: *file, found })
+    Some(ConformCase { name, text, spec: *spec, job, file: *file, found })
 }

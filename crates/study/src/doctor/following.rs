@@ -11,10 +11,10 @@ use rustix::mm::ProtFlags;
 const FOLLOWS: &str = "govern, record, advise --check";
 
 /// Time limit for the child to exec its program.
-const STARTS_WITHIN: Duration = Duration::from_secs(2);
+const EXEC_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Command of the child: it spins in user mode.
-const BUSY: [&str; 3] = ["/bin/sh", "-c", "while :; do :; done"];
+const SPIN_COMMAND: [&str; 3] = ["/bin/sh", "-c", "while :; do :; done"];
 
 /// Runs all checks.
 pub(super) fn checks() -> Vec<MachineCheck> {
@@ -24,7 +24,7 @@ pub(super) fn checks() -> Vec<MachineCheck> {
 fn perf_events() -> MachineCheck {
     let opened = Follower::for_children_with(FollowMethod::PerfEvents);
     let found = opened.map(|_| "permitted".to_string());
-    let check = of("perf events", FOLLOWS, found);
+    let check = check_from("perf events", FOLLOWS, found);
     let note = check.note.map(|remedy| {
         format!("{remedy}; without them govern looks at page tables, and record cannot follow")
     });
@@ -33,7 +33,7 @@ fn perf_events() -> MachineCheck {
 
 fn page_tables() -> MachineCheck {
     let opened = Follower::for_children_with(FollowMethod::PageTables);
-    of("page table scan", "govern", opened.map(|_| "permitted".to_string()))
+    check_from("page table scan", "govern", opened.map(|_| "permitted".to_string()))
 }
 
 /// Whether madvise(2) can be injected into a thread of another process.
@@ -45,11 +45,11 @@ fn advice() -> MachineCheck {
         state: Err(why),
         note: Some(remedy.to_string()),
     };
-    let Ok(busy) = Busy::start() else {
-        return lacking(format!("{} cannot be started", BUSY[0]), "install a shell");
+    let Ok(busy) = SpinningChild::start() else {
+        return lacking(format!("{} cannot be started", SPIN_COMMAND[0]), "install a shell");
     };
     match busy.advise() {
-        Some(Ok(())) => of(name, FOLLOWS, Ok("permitted".to_string())),
+        Some(Ok(())) => check_from(name, FOLLOWS, Ok("permitted".to_string())),
         Some(Err(refusal)) => lacking(
             refusal.to_string(),
             "permit ptrace of own children: kernel.yama.ptrace_scope 1 or lower, and a profile of \
@@ -59,7 +59,11 @@ fn advice() -> MachineCheck {
     }
 }
 
-fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> MachineCheck {
+fn check_from(
+    name: &'static str,
+    used_by: &'static str,
+    found: Result<String, Error>,
+) -> MachineCheck {
     let (state, note) = match found {
         Ok(found) => (Ok(found), None),
         Err(Error::Refused { what, cause, remedy }) => {
@@ -71,21 +75,21 @@ fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -
 }
 
 /// A child that spins in user mode, killed on drop.
-struct Busy(Child);
+struct SpinningChild(Child);
 
-impl Busy {
-    fn start() -> std::io::Result<Busy> {
+impl SpinningChild {
+    fn start() -> std::io::Result<SpinningChild> {
         let null = Stdio::null;
-        let mut command = Command::new(BUSY[0]);
-        command.args(&BUSY[1..]).stdin(null()).stdout(null()).stderr(null());
-        command.spawn().map(Busy)
+        let mut command = Command::new(SPIN_COMMAND[0]);
+        command.args(&SPIN_COMMAND[1..]).stdin(null()).stdout(null()).stderr(null());
+        command.spawn().map(SpinningChild)
     }
 
     /// Injects advice that the mapping already has; `None` if the child maps no file in time.
     fn advise(&self) -> Option<Result<(), Refusal>> {
         let pid = self.0.id();
         let start = Instant::now();
-        while start.elapsed() < STARTS_WITHIN {
+        while start.elapsed() < EXEC_TIMEOUT {
             let maps = process::maps(pid).ok()?;
             // The dynamic loader is the last mapping before the program runs.
             let of_file = maps.iter().filter(|range| range.file.is_some());
@@ -107,7 +111,7 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
+impl Drop for SpinningChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

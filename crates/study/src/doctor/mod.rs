@@ -7,7 +7,7 @@ use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_kernel::doctor::{self, COMMANDS};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::journal::Journal;
-use filemap_report::{Column, Part, Report, Unit, csv, table};
+use filemap_report::{Column, Part, Report, Unit, csv_table, text_table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,19 +17,19 @@ use crate::provenance;
 
 /// The checks of this machine, and the commands that lack something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Doctor {
+pub struct DoctorRecord {
     schema: u32,
     /// What the record is of.
     kind: RecordKind,
-    checks: Vec<Check>,
-    commands: Vec<Command>,
+    checks: Vec<DoctorCheck>,
+    commands: Vec<CommandNeeds>,
     #[serde(flatten)]
     footer: Footer,
 }
 
 /// A capability that commands need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-struct Check {
+struct DoctorCheck {
     /// Its name.
     name: String,
     /// Commands that need it.
@@ -44,46 +44,47 @@ struct Check {
 
 /// A command of filemap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-struct Command {
+struct CommandNeeds {
     name: String,
     /// Names of the failed checks that it needs.
     lacks: Vec<String>,
 }
 
 /// Columns of a check in CSV.
-const COLUMNS: [Column<Check>; 5] = [
+const COLUMNS: [Column<DoctorCheck>; 5] = [
     NAME,
-    Column::of("used_by", "", Unit::Text, |own| own.used_by.as_str().into()),
-    Column::of("ok", "", Unit::Text, |own| own.ok.to_string().into()),
+    Column::new("used_by", "", Unit::Text, |own| own.used_by.as_str().into()),
+    Column::new("ok", "", Unit::Text, |own| own.ok.to_string().into()),
     HERE,
-    Column::of("note", "", Unit::Text, |own| own.note.clone().unwrap_or_default().into()),
+    Column::new("note", "", Unit::Text, |own| own.note.clone().unwrap_or_default().into()),
 ];
 
 /// Columns in text.
-const SHOWN: [Column<Check>; 3] =
-    [NAME, Column::of("", "", Unit::Text, |own| sign(own.ok).into()), HERE];
+const SHOWN: [Column<DoctorCheck>; 3] =
+    [NAME, Column::new("", "", Unit::Text, |own| sign(own.ok).into()), HERE];
 
-const NAME: Column<Check> =
-    Column::of("check", "check", Unit::Text, |own| own.name.as_str().into());
+const NAME: Column<DoctorCheck> =
+    Column::new("check", "check", Unit::Text, |own| own.name.as_str().into());
 
-const HERE: Column<Check> = Column::of("here", "here", Unit::Text, |own| own.here.as_str().into());
+const HERE: Column<DoctorCheck> =
+    Column::new("here", "here", Unit::Text, |own| own.here.as_str().into());
 
 /// A missing capability of a command: command (on its first row only), capability, remedy.
-type Lacked = (String, &'static str, String);
+type MissingNeed = (String, &'static str, String);
 
-const LACKED: [Column<Lacked>; 3] = [
-    Column::of("", "command or flag", Unit::Text, |own| own.0.as_str().into()),
-    Column::of("", "", Unit::Text, |own| own.1.into()),
-    Column::of("", "lacks", Unit::Text, |own| own.2.as_str().into()),
+const LACKED: [Column<MissingNeed>; 3] = [
+    Column::new("", "command or flag", Unit::Text, |own| own.0.as_str().into()),
+    Column::new("", "", Unit::Text, |own| own.1.into()),
+    Column::new("", "lacks", Unit::Text, |own| own.2.as_str().into()),
 ];
 
 fn sign(ok: bool) -> &'static str {
     if ok { "+" } else { "-" }
 }
 
-impl Doctor {
+impl DoctorRecord {
     /// Runs all checks. Temporary changes to the machine go through `journal`.
-    pub fn examine(journal: &Journal) -> Doctor {
+    pub fn examine(journal: &Journal) -> DoctorRecord {
         let mut environment = host_environment();
         provenance::stamp(&mut environment, EngineKind::Kernel.name());
         let found = doctor::checks(journal).into_iter().chain(following::checks());
@@ -91,15 +92,18 @@ impl Doctor {
             let ok = own.state.is_ok();
             let here = own.state.unwrap_or_else(|missing| missing);
             let (name, used_by) = (own.name.to_string(), own.used_by.to_string());
-            Check { name, used_by, ok, here, note: own.note }
+            DoctorCheck { name, used_by, ok, here, note: own.note }
         };
-        let checks: Vec<Check> = found.map(check).collect();
+        let checks: Vec<DoctorCheck> = found.map(check).collect();
         let command = |name: &&str| {
-            let uses = |own: &&Check| own.used_by.split(", ").any(|used_by| used_by == *name);
+            let uses = |own: &&DoctorCheck| own.used_by.split(", ").any(|used_by| used_by == *name);
             let lacked = checks.iter().filter(uses).filter(|own| !own.ok);
-            Command { name: name.to_string(), lacks: lacked.map(|own| own.name.clone()).collect() }
+            CommandNeeds {
+                name: name.to_string(),
+                lacks: lacked.map(|own| own.name.clone()).collect(),
+            }
         };
-        Doctor {
+        DoctorRecord {
             schema: SCHEMA,
             kind: RecordKind::Doctor,
             commands: COMMANDS.iter().map(command).collect(),
@@ -122,23 +126,23 @@ impl Doctor {
         };
         let mut parts = vec![
             Part::Heading("What this machine allows".to_string()),
-            Part::Table(table("", &SHOWN, checks)),
+            Part::Table(text_table("", &SHOWN, checks)),
             Part::Paragraph(summary),
             Part::Heading("What each command lacks here".to_string()),
-            Part::Table(table("", &LACKED, &self.lacked())),
+            Part::Table(text_table("", &LACKED, &self.lacked())),
         ];
-        let note = |own: &Check| {
+        let note = |own: &DoctorCheck| {
             let note = own.note.as_ref()?;
             Some(Part::Paragraph(format!("{} ({}): {note}.", own.name, own.used_by)))
         };
         parts.extend(checks.iter().filter_map(note));
-        let (rows, footer) = (csv(&COLUMNS, checks), self.footer.footer());
+        let (rows, footer) = (csv_table(&COLUMNS, checks), self.footer.footer());
         Report { parts, rows, footer, record_json: to_json(self) }
     }
 
-    fn lacked(&self) -> Vec<Lacked> {
+    fn lacked(&self) -> Vec<MissingNeed> {
         let mut rows = Vec::new();
-        for Command { name, lacks } in &self.commands {
+        for CommandNeeds { name, lacks } in &self.commands {
             let first = lacks.first().cloned().unwrap_or_default();
             rows.push((name.clone(), sign(lacks.is_empty()), first));
             rows.extend(lacks.iter().skip(1).map(|lack| (String::new(), "", lack.clone())));

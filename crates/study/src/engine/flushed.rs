@@ -21,11 +21,11 @@ pub fn with_flushes(
 ) -> Result<Vec<Ran>, Error> {
     for number in 0..jobs.len() {
         let job = &jobs[number];
-        if RunsOn::of(job) != RunsOn::Model {
+        if RunsOn::from_job(job) != RunsOn::Model {
             continue;
         }
         let beside = jobs.iter().zip(&ran).filter(|(other, _)| {
-            RunsOn::of(other) != RunsOn::Model
+            RunsOn::from_job(other) != RunsOn::Model
                 && other.rules.kernel == job.rules.kernel
                 && limits(&other.machine) == limits(&job.machine)
         });

@@ -44,7 +44,7 @@ pub trait Engines {
     fn progress(&self, total: Option<u64>) -> Box<dyn Progress>;
 
     /// Sink of lines that are shown immediately.
-    fn tell(&self) -> fn(&str);
+    fn message_sink(&self) -> fn(&str);
 
     /// A journal that is also undone on signals while the second value lives.
     ///
@@ -117,7 +117,7 @@ fn run_turns(
     apply: bool,
 ) -> Result<Vec<Ran>, Error> {
     let on = |place: RunsOn| -> Vec<&Job> {
-        jobs.iter().filter(|job| RunsOn::of(job) == place).collect()
+        jobs.iter().filter(|job| RunsOn::from_job(job) == place).collect()
     };
     let of_seeds = |job: &Job| -> Vec<Job> {
         seeds(job.seed, count).map(|seed| job.with_seed(seed)).collect()
@@ -139,7 +139,7 @@ fn run_turns(
     for (job, profile) in jobs.iter().zip(&mut *profiles) {
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        if RunsOn::of(job) == RunsOn::Model {
+        if RunsOn::from_job(job) == RunsOn::Model {
             // One job for each seed, so that seeds run in parallel too.
             let seeds = of_seeds(job);
             models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
@@ -147,11 +147,11 @@ fn run_turns(
     }
     let total = turns(&models) + turns(&measured) * count + turns(&booted);
     let progress = engines.progress(Some(total));
-    let mut models = beside_each_other(models, count, &*progress)?.into_iter();
-    let mut measured = in_turn(measured, count, &*progress)?.into_iter();
-    let mut booted = by_batch(booted, count, &*progress)?.into_iter();
+    let mut models = run_in_parallel(models, count, &*progress)?.into_iter();
+    let mut measured = run_alternating(measured, count, &*progress)?.into_iter();
+    let mut booted = run_by_batch(booted, count, &*progress)?.into_iter();
     let ran = |job: &Job| {
-        let all = match RunsOn::of(job) {
+        let all = match RunsOn::from_job(job) {
             RunsOn::Model => &mut models,
             RunsOn::Host => &mut measured,
             RunsOn::Image => &mut booted,
@@ -174,18 +174,18 @@ fn turns(ready: &[impl Ready]) -> u64 {
 }
 
 /// Runs each of `ready` with its own seed, in parallel. Each `count` consecutive ones are one job.
-fn beside_each_other<R: Ready<Error: Into<Error>> + Send>(
+fn run_in_parallel<R: Ready<Error: Into<Error>> + Send>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Ran>, Error> {
-    let run = |ready: R| all_turns(ready, progress);
-    Ok(merged(parallel::map(ready, run)?, count))
+    let run = |ready: R| run_all_turns(ready, progress);
+    Ok(merge_seeds(parallel::map(ready, run)?, count))
 }
 
 /// Runs each of `ready` with its own seed, grouped by boot. Each `count` consecutive ones are one
 /// job.
-fn by_batch<R: Ready<Error: Into<Error>>>(
+fn run_by_batch<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
@@ -194,14 +194,14 @@ fn by_batch<R: Ready<Error: Into<Error>>>(
     waiting.sort_by_key(|(_, ready)| ready.batch());
     let mut done = Vec::with_capacity(waiting.len());
     for (number, ready) in waiting {
-        done.push((number, all_turns(ready, progress)?));
+        done.push((number, run_all_turns(ready, progress)?));
     }
     done.sort_by_key(|(number, _)| *number);
-    Ok(merged(done.into_iter().map(|(_, done)| done).collect(), count))
+    Ok(merge_seeds(done.into_iter().map(|(_, done)| done).collect(), count))
 }
 
 /// Runs all turns of `ready` with its own seed.
-fn all_turns<R: Ready<Error: Into<Error>>>(
+fn run_all_turns<R: Ready<Error: Into<Error>>>(
     mut ready: R,
     progress: &dyn Progress,
 ) -> Result<(R, Vec<Run>), Error> {
@@ -215,7 +215,7 @@ fn all_turns<R: Ready<Error: Into<Error>>>(
 }
 
 /// Joins each `count` consecutive results, which are one job's seeds.
-fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) -> Vec<Ran> {
+fn merge_seeds<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) -> Vec<Ran> {
     let mut done = done.into_iter();
     let mut ran = Vec::new();
     while let Some((first, mut runs)) = done.next() {
@@ -235,7 +235,7 @@ fn merged<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) ->
 
 /// Runs one turn of each of `ready` in rotation until all have run with `count` seeds, so that a
 /// change of the machine's load affects all of them.
-fn in_turn<R: Ready<Error: Into<Error>>>(
+fn run_alternating<R: Ready<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
@@ -270,7 +270,7 @@ pub enum RunsOn {
 }
 
 impl RunsOn {
-    fn of(job: &Job) -> RunsOn {
+    fn from_job(job: &Job) -> RunsOn {
         match (job.engine, job.image.is_some()) {
             (EngineKind::Model, _) => RunsOn::Model,
             (EngineKind::Kernel, false) => RunsOn::Host,

@@ -2,7 +2,7 @@
 
 pub mod mock;
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 
 use mock::Mock;
 
@@ -10,7 +10,7 @@ use super::*;
 
 fn job(keys: &str) -> Job {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
-    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
+    JobFlags::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
 }
 
 /// Runs `jobs`; returns the results, the announced number of turns, and the number taken.

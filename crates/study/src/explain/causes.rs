@@ -1,7 +1,7 @@
 //! Pages by cause, and by file where there are several: as a table, as bars, and as rows of CSV.
 
 use filemap_report::units::{bytes, number};
-use filemap_report::{Bar, Bars, Column, Table, Unit, csv, table};
+use filemap_report::{Bar, BarTable, Column, Table, Unit, csv_table, text_table};
 
 use super::origin::{CausePages, Origin};
 use super::record::{ExplainRecord, FileRecord};
@@ -25,15 +25,15 @@ struct Row {
     share: f64,
 }
 
-const FILE: Column<Row> = Column::of("file", "file", Unit::Text, |row| row.file.as_str().into());
-const NAME: Column<Row> = Column::of("name", "cause", Unit::Text, |row| row.name.as_str().into());
-const PAGES: Column<Row> = Column::of("pages", "pages", Unit::Count, |row| row.pages.into());
-const BYTES: Column<Row> = Column::of("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
-const SHARE: Column<Row> = Column::of("share", "%", Unit::Share, |row| row.share.into());
-const AGAIN: Column<Row> = Column::of("again", "again", Unit::Count, |row| row.again.into());
+const FILE: Column<Row> = Column::new("file", "file", Unit::Text, |row| row.file.as_str().into());
+const NAME: Column<Row> = Column::new("name", "cause", Unit::Text, |row| row.name.as_str().into());
+const PAGES: Column<Row> = Column::new("pages", "pages", Unit::Count, |row| row.pages.into());
+const BYTES: Column<Row> = Column::new("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
+const SHARE: Column<Row> = Column::new("share", "%", Unit::Share, |row| row.share.into());
+const AGAIN: Column<Row> = Column::new("again", "again", Unit::Count, |row| row.again.into());
 const ENGINE: Column<Row> =
-    Column::of("engine", "engine", Unit::Text, |row| row.engine.as_str().into());
-const CAUSE: Column<Row> = Column::of("cause", "cause", Unit::Text, |row| row.key.as_str().into());
+    Column::new("engine", "engine", Unit::Text, |row| row.engine.as_str().into());
+const CAUSE: Column<Row> = Column::new("cause", "cause", Unit::Text, |row| row.key.as_str().into());
 
 impl Row {
     /// The row of `causes`, which are of `all` pages that were read.
@@ -99,11 +99,11 @@ fn summed_rows(record: &ExplainRecord) -> Vec<Row> {
 }
 
 /// The rows of CSV.
-pub(super) fn csv_table(record: &ExplainRecord) -> Table {
+pub(super) fn cause_rows(record: &ExplainRecord) -> Table {
     if record.has_several_files() {
-        return csv(&[ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN], &rows(record));
+        return csv_table(&[ENGINE, FILE, CAUSE, PAGES, BYTES, AGAIN], &rows(record));
     }
-    csv(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows(record))
+    csv_table(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows(record))
 }
 
 /// Pages by cause as a table of a text.
@@ -120,9 +120,9 @@ pub(super) fn cause_table(record: &ExplainRecord) -> Table {
     let file = if has_files { "all files" } else { "" };
     rows.push(row(record, file, &sum));
     if !has_files {
-        return table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows);
+        return text_table("", &[NAME, PAGES, BYTES, SHARE, AGAIN], &rows);
     }
-    grouped(table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
+    grouped(text_table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
 }
 
 /// `table`, in which rows in succession with the same first cell show it once.
@@ -139,14 +139,14 @@ pub(super) fn grouped(mut table: Table) -> Table {
 }
 
 /// Bytes by cause as bars.
-pub(super) fn cause_bars(record: &ExplainRecord) -> Bars {
+pub(super) fn cause_bars(record: &ExplainRecord) -> BarTable {
     let first = if record.has_several_files() { "file and cause" } else { "cause" };
     let note = format!("{} in all.", bytes(record.bytes_read as f64));
     bars(format!("Bytes read, by {first}"), first, &summed_rows(record)).with_note(note)
 }
 
 /// Bytes of one file by cause as bars; `prefix` names the file where there are several.
-pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) -> Bars {
+pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) -> BarTable {
     let all = causes.iter().map(|own| own.pages).fold(0, u64::saturating_add);
     let rows: Vec<Row> = causes.iter().map(|own| Row::new(own, page_bytes, all)).collect();
     let note = match all {
@@ -160,7 +160,7 @@ pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) ->
     bars(format!("{prefix}Bytes read, by cause"), "cause", &rows).with_note(note)
 }
 
-fn bars(title: String, first: &str, rows: &[Row]) -> Bars {
+fn bars(title: String, first: &str, rows: &[Row]) -> BarTable {
     let bar = |row: &Row| Bar {
         name: match row.file.as_str() {
             "" => row.name.clone(),
@@ -181,5 +181,5 @@ fn bars(title: String, first: &str, rows: &[Row]) -> Bars {
     };
     let shown = rows.iter().filter(|row| row.pages > 0).take(MAX_BARS);
     let heads = [first, "bytes", "pages", "share", "in before"];
-    Bars::new(title, &heads, shown.map(bar).collect())
+    BarTable::new(title, &heads, shown.map(bar).collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use filemap_core::decision::{Cause, Decision, Found, Log, MissChange, Wait};
+use filemap_core::decision::{Cause, Decision, Log, MissChange, ReadaheadSnapshot, TaskWait};
 use filemap_core::readahead::miss;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
@@ -324,7 +324,7 @@ impl<'a> Explainer<'a> {
                     self.missed.insert(access);
                 }
             }
-            Decision::Entered { found: Found { mmap_miss, .. }, .. } => {
+            Decision::Entered { found: ReadaheadSnapshot { mmap_miss, .. }, .. } => {
                 let (counter, access, _) = self.counter();
                 counter.enter(mmap_miss, access);
             }
@@ -398,7 +398,9 @@ impl Log for Explainer<'_> {
             }
             Decision::Readahead { index, .. }
             | Decision::NoReadahead { index, .. }
-            | Decision::Entered { found: Found { index, .. }, .. } => self.access_up_to(index),
+            | Decision::Entered { found: ReadaheadSnapshot { index, .. }, .. } => {
+                self.access_up_to(index)
+            }
             _ => {}
         }
         self.apply(decision);
@@ -431,7 +433,7 @@ impl Log for Explainer<'_> {
         counter.change(change, has_missed, access);
     }
 
-    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
+    fn describe_access(&mut self, start: PageIndex, pages: PageCount) {
         let (file, end) = (self.file, start + pages);
         // Accesses of several threads overlap.
         if self.job.threads.len() == 1 {
@@ -443,9 +445,9 @@ impl Log for Explainer<'_> {
         }
     }
 
-    fn waited(&mut self, task: usize, wait: Wait, ns: u64) {
+    fn waited(&mut self, task: usize, wait: TaskWait, ns: u64) {
         let origin = match wait {
-            Wait::Page(file, index) => {
+            TaskWait::Page(file, index) => {
                 let pages = &self.files[file.number()].pages;
                 pages.recorder.is_some().then(|| pages.origin(index))
             }

@@ -1,7 +1,7 @@
 //! The record of `explain`.
 
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{Counters, Job, ProgramSpec, Record, Run, Summary};
+use filemap_job::{Counters, Job, JobSpec, Record, Run, Summary};
 use serde::{Deserialize, Serialize};
 
 use super::answer;
@@ -21,7 +21,7 @@ pub struct ExplainRecord {
     schema: u32,
     /// What the record is of.
     kind: RecordKind,
-    pub(super) job: ProgramSpec,
+    pub(super) job: JobSpec,
     pub(super) engine: String,
     #[serde(default)]
     pub(super) page_bytes: u64,

@@ -7,7 +7,7 @@ use filemap_job::program::{Madvise, ProgramStep};
 use filemap_job::{EngineKind, Job, Record, Run};
 use filemap_model::{Profile, trace};
 use filemap_report::units::{bytes, bytes_instead, number, time};
-use filemap_report::{Bar, Bars, Part};
+use filemap_report::{Bar, BarTable, Part};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -229,14 +229,14 @@ impl Remedies {
         parts
     }
 
-    fn bars(&self) -> Bars {
+    fn bars(&self) -> BarTable {
         let now = Remedy::bar("as it is", &self.now, None, "u0");
         let tried = self.tried.iter().map(|own| {
             let class = if own.rank.is_some() { "u4" } else { "none" };
             Remedy::bar(&own.setting, &own.figures, own.rank, class)
         });
         let heads = ["setting", "read", "major faults", "elapsed, predicted", "rank"];
-        Bars::new("Bytes read, by setting", &heads, [now].into_iter().chain(tried).collect())
+        BarTable::new("Bytes read, by setting", &heads, [now].into_iter().chain(tried).collect())
             .with_note(
                 "Settings that were tried in the model; the best has rank 1, and those without a \
                  rank do not help.",

@@ -2,7 +2,7 @@
 
 use filemap_job::{EngineKind, Record};
 use filemap_report::units::{bytes, bytes_range, number};
-use filemap_report::{Part, Plot, Report, Table, counted};
+use filemap_report::{Part, Plot, Report, Table, count_row};
 
 use super::causes::{self, MAX_NAMED_FILES, grouped};
 use super::counter::CounterMoves;
@@ -12,11 +12,11 @@ use super::pictures;
 use super::record::{ExplainRecord, MissCounter, OpenRecord, SourcePages};
 use super::remedies::Remedies;
 use crate::json::to_json;
-use crate::measures::Measures;
+use crate::measures::RecordMeasurements;
 use crate::record::{elapsed_note, title};
 use crate::setup;
 use crate::spread;
-use crate::stats::Sample;
+use crate::stats::SampleStats;
 
 /// Cells of the map in a line of text.
 const LINE_CELLS: usize = 62;
@@ -35,7 +35,10 @@ impl ExplainRecord {
         let by = if self.has_several_files() { "by file and cause" } else { "by cause" };
         let mut parts = vec![
             Part::Heading(format!("{}: bytes {by}", title(&record))),
-            Part::Cards(crate::run::cards(&record, &Measures::of(&record, None))),
+            Part::Cards(crate::run::cards(
+                &record,
+                &RecordMeasurements::from_record(&record, None),
+            )),
             setup::of_record(&record),
             Part::Lead(self.answer.clone()),
             Part::Bars(causes::cause_bars(self)),
@@ -59,7 +62,7 @@ impl ExplainRecord {
         parts.push(Part::Paragraph(elapsed_note(&record).unwrap_or(predicted)));
         Report {
             parts,
-            rows: causes::csv_table(self),
+            rows: causes::cause_rows(self),
             footer: self.footer.footer(),
             record_json: to_json(self),
         }
@@ -99,11 +102,11 @@ impl ExplainRecord {
                 let accessed = own.accessed.unwrap_or(0);
                 let share = 100.0 * accessed as f64 / own.pages.max(1) as f64;
                 let name = Origin::name_for_key(&own.by);
-                let mut row = counted(name, [own.calls, own.pages, accessed]);
+                let mut row = count_row(name, [own.calls, own.pages, accessed]);
                 row.push(format!("{share:.1}"));
                 row
             });
-            return Table::of(["brought in by"], ["calls", "pages", "accessed", "%"], rows);
+            return Table::from_parts(["brought in by"], ["calls", "pages", "accessed", "%"], rows);
         }
         let mappings = self.mappings.iter().map(|own| ("mapping", &own.name, &own.brought_in));
         let opens = self.opens.iter().map(|own| ("open", &own.name, &own.brought_in));
@@ -116,7 +119,7 @@ impl ExplainRecord {
         let (named, others) = all.split_at(all.len().min(MAX_NAMED_OPENS));
         let mut rows: Vec<Vec<String>> = Vec::new();
         let row = |name: String, own: &SourcePages| {
-            let mut row = counted(Origin::name_for_key(&own.by), [own.calls, own.pages]);
+            let mut row = count_row(Origin::name_for_key(&own.by), [own.calls, own.pages]);
             row.insert(0, name);
             row
         };
@@ -135,7 +138,7 @@ impl ExplainRecord {
             let name = format!("{} others", number(others.len() as f64));
             rows.extend(sum.is_any().then(|| row(name, &sum)));
         }
-        grouped(Table::of(["through", "by"], ["calls", "pages added"], rows))
+        grouped(Table::from_parts(["through", "by"], ["calls", "pages added"], rows))
     }
 
     /// The counters of misses.
@@ -213,7 +216,7 @@ fn moves_table(moves: &CounterMoves) -> Table {
         row("fault-around of another fault", by_arounds.0, "-", by_arounds.1),
         row("page found by the fault itself", moves.hits_taking, "-", moves.hits_taking),
     ];
-    Table::of(["what moved mmap_miss"], ["times", "by"], rows)
+    Table::from_parts(["what moved mmap_miss"], ["times", "by"], rows)
 }
 
 /// Several counters; those beyond the ones with the most misses are summed.
@@ -223,7 +226,7 @@ fn counter_table(counters: &[(&OpenRecord, &MissCounter)]) -> Table {
     let value = |value: Option<u16>| value.map_or("-".to_string(), |value| value.to_string());
     let row = |(open, counter): &(&OpenRecord, &MissCounter)| {
         let counts = [counter.misses, counter.misses_above_threshold, taken(counter)];
-        let mut row = counted(open.name.as_str(), counts);
+        let mut row = count_row(open.name.as_str(), counts);
         row.extend([value(counter.max), value(counter.last)]);
         row
     };
@@ -234,12 +237,12 @@ fn counter_table(counters: &[(&OpenRecord, &MissCounter)]) -> Table {
         };
         let taken = others.iter().map(|(_, own)| taken(own)).fold(0, u64::saturating_add);
         let sums = [sum(|own| own.misses), sum(|own| own.misses_above_threshold), taken];
-        let mut row = counted(format!("{} others", number(others.len() as f64)), sums);
+        let mut row = count_row(format!("{} others", number(others.len() as f64)), sums);
         row.extend([value(others.iter().filter_map(|(_, own)| own.max).max()), String::new()]);
         rows.push(row);
     }
     let heads = ["misses", "read alone", "hits took", "highest", "last"];
-    Table::of(["mmap_miss of open file"], heads, rows)
+    Table::from_parts(["mmap_miss of open file"], heads, rows)
 }
 
 /// The pages of a file as characters.
@@ -261,13 +264,14 @@ fn map_table(map: &FileMap) -> Table {
         strip("accessed", |cell| (cell.used, cell.came)),
         strip("left", |cell| (cell.left, cell.came)),
     ];
-    Table::of(["pages", pages.as_str()], [""; 0], rows)
+    Table::from_parts(["pages", pages.as_str()], [""; 0], rows)
 }
 
 /// What the runs read, where each has a seed of its own.
 fn seeds_note(record: &Record) -> Vec<Part> {
     let seeds = spread::seeds(record);
-    let Some(read) = Sample::of(spread::bytes_read(record)).filter(|_| seeds > 1) else {
+    let Some(read) = SampleStats::from_sorted(spread::bytes_read(record)).filter(|_| seeds > 1)
+    else {
         return Vec::new();
     };
     let text = format!(

@@ -76,7 +76,7 @@ pub fn run(
 ) -> Result<ExplainRecord, Error> {
     let planned = input.plan()?;
     let PlannedJob { job, profile, .. } = &planned;
-    let begun = seeds::spent();
+    let begun = seeds::process_cpu_time();
     let (explanation, mut record) = match job.engine {
         EngineKind::Model => explain_model(job, profile, seeds.unwrap_or(1), engines)?,
         EngineKind::Kernel => {
@@ -84,7 +84,7 @@ pub fn run(
             explain_kernel(job, engines)?
         }
     };
-    planned.warn(&mut record, seeds, seeds::spent() - begun)?;
+    planned.warn(&mut record, seeds, seeds::process_cpu_time() - begun)?;
     let pages = |sources: &PerOrigin<SourceTotal>| sources.iter().map(|(_, own)| own.pages).sum();
     let pages_read: Vec<u64> = explanation.mappings.iter().map(pages).collect();
     let remedies = Remedies::try_settings(job, profile, &record, &pages_read)?;
@@ -188,7 +188,7 @@ fn traced_record(job: &Job, explanation: &Explanation, observed: &Observation) -
     let scope =
         format!("{kernel}, tracepoints of one child process, its {files} cold before{unseen}");
     environment.insert("scope".into(), scope.into());
-    console::note(&mut environment, &observed.warnings, "");
+    console::add_incidents(&mut environment, &observed.warnings, "");
     let counters = Counters {
         accesses: Some(explanation.history.accesses),
         data_pages_read: Some(explanation.pages_read()),

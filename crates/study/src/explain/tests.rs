@@ -3,7 +3,7 @@
 use filemap_core::decision::{Decision, Log, MissChange};
 use filemap_core::readahead::miss;
 use filemap_job::random::{Rng, elf};
-use filemap_job::{Job, JobSpec, PhaseSpec, ProgramSpec, SizeText};
+use filemap_job::{Job, JobFlags, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 
 use super::answer::answer;
@@ -15,13 +15,13 @@ use super::traced::TraceExplainer;
 
 const JOBS: u64 = 300;
 
-fn random_spec(rng: &mut Rng) -> JobSpec {
+fn random_spec(rng: &mut Rng) -> JobFlags {
     let size = |pages: u64| SizeText((pages * 4096).to_string());
     let pages = 200 + rng.below(6000);
     let offset = rng.below(pages / 2);
     let length = 64 + rng.below(pages - offset - 64);
     let phases = 1 + rng.below(3);
-    JobSpec {
+    JobFlags {
         kernel: Some(rng.pick(&["6.12", "6.18"]).to_string()),
         with: Some(
             rng.pick(&["baseline", "baseline", "p1", "p2", "mmap-miss", "vma-bound+exec-bypass"])
@@ -41,7 +41,7 @@ fn random_spec(rng: &mut Rng) -> JobSpec {
         fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
         cache_limit: (rng.below(2) == 0).then(|| size(1200 + rng.below(1000))),
         phase: (0..phases).map(|_| random_phase(rng)).collect(),
-        ..JobSpec::default()
+        ..JobFlags::default()
     }
 }
 
@@ -117,14 +117,14 @@ fn counts_pages_between_and_outside_segments() {
     let (mut done, mut between) = (0, 0);
     for _ in 0..JOBS {
         let pages = 100 + rng.below(5000);
-        let spec = JobSpec {
+        let spec = JobFlags {
             file: Some("program".to_string()),
             elf: Some(elf(&mut rng, pages, 4096)),
             workload: Some("elf".to_string()),
             accesses: Some(1 + rng.below(2000)),
             read_ahead_kb: Some(rng.pick(&[16, 128, 1024])),
             with: Some(rng.pick(&["baseline", "mmap-miss", "vma-bound+exec-bypass"]).to_string()),
-            ..JobSpec::default()
+            ..JobFlags::default()
         };
         let Ok(job) = spec.validate(None) else { continue };
         let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);
@@ -225,7 +225,7 @@ const MORE_THREADS: &str = "[[thread]]\nname = 'reader'\nrepeat = 3
 
 fn program(head: &str, threads: &[&str]) -> Job {
     let text = format!("{head}\n{TABLES}{}", threads.concat());
-    ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap()
+    JobSpec::from_toml(&text).unwrap().validate(None).unwrap()
 }
 
 /// Files, mappings and open files of programs: each adds up, and so do the counters.
@@ -300,11 +300,11 @@ fn a_log_of_a_program_is_explained_alike() {
 /// The threshold in a text is the one of the rules that ran.
 #[test]
 fn the_answer_names_access_and_threshold() {
-    let spec = JobSpec {
+    let spec = JobFlags {
         workload: Some("random".to_string()),
         file_size: Some(SizeText("256m".to_string())),
         with: Some("mmap-miss".to_string()),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).expect("a job");
     let (mut found, _) = explained(&job).expect("it fits");
@@ -334,12 +334,12 @@ fn accesses_are_of_pages_that_are_in() {
 
 #[test]
 fn a_file_larger_than_memory_is_refetched() {
-    let spec = JobSpec {
+    let spec = JobFlags {
         workload: Some("random".to_string()),
         file_size: Some(SizeText("64m".to_string())),
         cache_limit: Some(SizeText("24m".to_string())),
         accesses: Some(2000),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).expect("a job");
     let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);

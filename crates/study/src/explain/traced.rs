@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use filemap_core::address::vma::{Advice, Vma};
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log, MissChange, MissChangeCause};
+use filemap_core::decision::{
+    Cause, Decision, Lock, Log, MissChange, MissChangeCause, ReadaheadSnapshot,
+};
 use filemap_core::fault::lock;
 use filemap_core::readahead::miss;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
@@ -119,10 +121,10 @@ impl<'a> TraceExplainer<'a> {
             JobEventKind::Touch { index, .. } => {
                 let is_copied = event.mapping.is_some_and(|m| self.copied.contains(&(m, index)));
                 if !is_copied {
-                    self.explainer.accessed(index, PageCount(1));
+                    self.explainer.describe_access(index, PageCount(1));
                 }
             }
-            JobEventKind::Read(first, end) => self.explainer.accessed(first, end - first),
+            JobEventKind::Read(first, end) => self.explainer.describe_access(first, end - first),
             _ => {}
         }
     }
@@ -276,7 +278,7 @@ impl Log for TraceExplainer<'_> {
                 self.fault = Some(vec![(self.file, entry)]);
                 return;
             }
-            Decision::Entered { found: Found { index, req, .. }, .. } => {
+            Decision::Entered { found: ReadaheadSnapshot { index, req, .. }, .. } => {
                 self.advance_to_read(index, Some(index + req));
             }
             Decision::NoReadahead { index, .. } => self.advance_to_read(index, None),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filemap_core::decision::Wait;
+use filemap_core::decision::TaskWait;
 use filemap_job::Job;
 
 use super::history::{INTERVALS, MAX_THREADS, ThreadWaits, WaitHistory};
@@ -50,13 +50,13 @@ impl WaitRecorder {
 
     /// Adds a wait of a thread. `origin` is how the page was read that it waited for, where that
     /// is followed.
-    pub(super) fn add(&mut self, thread: usize, wait: Wait, origin: Option<Origin>, ns: u64) {
+    pub(super) fn add(&mut self, thread: usize, wait: TaskWait, origin: Option<Origin>, ns: u64) {
         let cause = match wait {
-            Wait::Page(..) => origin.map_or(WaitCause::OtherFiles, WaitCause::Page),
-            Wait::Room => WaitCause::Memory,
-            Wait::Cpu => WaitCause::Cpu,
-            Wait::Step => WaitCause::Phase,
-            Wait::MmapRead | Wait::MmapWrite | Wait::VmaFaults => WaitCause::Lock,
+            TaskWait::Page(..) => origin.map_or(WaitCause::OtherFiles, WaitCause::Page),
+            TaskWait::Room => WaitCause::Memory,
+            TaskWait::Cpu => WaitCause::Cpu,
+            TaskWait::Step => WaitCause::Phase,
+            TaskWait::MmapRead | TaskWait::MmapWrite | TaskWait::VmaFaults => WaitCause::Lock,
         };
         let zeros = || (vec![0; self.intervals], vec![0; self.threads]);
         let (intervals, threads) = self.sums.entry(cause).or_insert_with(zeros);

@@ -4,9 +4,9 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioOpsSample, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::{Deserialize, Serialize};
 
-pub use crate::measure::Measure as Figure;
+pub use crate::measure::Measurement as Figure;
 use crate::stats::percent;
-use crate::verdict::{Tested, Verdict};
+use crate::verdict::{TestResult, Verdict};
 
 /// Added costs of a fault, in nanoseconds: none, since the small mm has no faults, and the costs on
 /// two real machines.
@@ -90,7 +90,7 @@ impl OperationComparison {
             let base = base.filter(|(base, _)| base != counters);
             Some(SchemeFigures {
                 counters: (*counters).to_string(),
-                ns_per_page: Figure::of(samples.iter().map(|sample| sample.ns_per_page))?,
+                ns_per_page: Figure::from_samples(samples.iter().map(|sample| sample.ns_per_page))?,
                 copied: count(samples, |sample| sample.copied),
                 reused: count(samples, |sample| sample.reused),
                 change: base.and_then(|(_, base)| SchemeChange::between(base, samples)),
@@ -102,7 +102,7 @@ impl OperationComparison {
         OperationComparison {
             folio_bytes,
             operation,
-            locked_ns: locked_ns.and_then(Figure::of),
+            locked_ns: locked_ns.and_then(Figure::from_samples),
             configurations: configurations.collect(),
         }
     }
@@ -135,14 +135,16 @@ impl SchemeChange {
         let (before, after) = (times(base), times(own));
         let pairs = || before.iter().zip(&after);
         let percents = |added: f64| {
-            Figure::of(pairs().filter_map(|(base, own)| percent(own + added, base + added)))
+            Figure::from_samples(
+                pairs().filter_map(|(base, own)| percent(own + added, base + added)),
+            )
         };
         let saved = |pages: f64| {
-            Figure::of(pairs().zip(own).filter_map(|((base, time), sample)| {
+            Figure::from_samples(pairs().zip(own).filter_map(|((base, time), sample)| {
                 Some((base - time) * pages / sample.locked_ns.filter(|&ns| ns > 0.0)?)
             }))
         };
-        let tested = Tested::paired(&before, &after);
+        let tested = TestResult::paired(&before, &after);
         let (operation, pages) = (own[0].operation, own[0].folio_bytes / PAGE_BYTES);
         let with_fault = |ns: u64| percents(ns as f64).map(|percent| (ns, percent.median));
         let faults = FAULT_NS.into_iter().filter(|_| operation.reuses());

@@ -39,7 +39,7 @@ pub(crate) struct Json<'a> {
 
 /// The report on `record`, which `command` repeats; with `verbose`, including every spread.
 pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report {
-    let footer = Footer::of(&[origin(record)], command);
+    let footer = Footer::from_origins(&[origin(record)], command);
     let compared = compared(record);
     let json = to_json(&Json {
         record,
@@ -120,7 +120,7 @@ pub fn compared(record: &FolioOpsRecord) -> Vec<OperationComparison> {
 /// L over all samples.
 pub(crate) fn locked(runs: &[FolioOpsRun]) -> Option<Figure> {
     let cells = runs.iter().flat_map(|run| &run.cells);
-    Figure::of(cells.filter_map(|cell| cell.locked_ns))
+    Figure::from_samples(cells.filter_map(|cell| cell.locked_ns))
 }
 
 /// Pages of the memory.

@@ -5,7 +5,7 @@ use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
 use super::compared::{FAULT_NS, OperationComparison};
 use crate::stats::MAD;
-use crate::verdict::{LEVEL, least_paired_p_value};
+use crate::verdict::{SIGNIFICANCE_LEVEL, least_paired_p_value};
 
 /// The note in place of the table of threads, which needs two CPUs.
 pub(super) const ONE_CPU: &str =
@@ -22,13 +22,13 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[OperationComparison]) -> Stri
             format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
         }
     };
-    let tested = if least_paired_p_value(runs.len()) > LEVEL {
+    let tested = if least_paired_p_value(runs.len()) > SIGNIFICANCE_LEVEL {
         "~ marks all changes, as so few repeats cannot show a difference; give --runs 6 or \
              more."
             .to_string()
     } else {
         format!(
-            "~ marks a change that is not significant at {LEVEL} (signed-rank test on the changes \
+            "~ marks a change that is not significant at {SIGNIFICANCE_LEVEL} (signed-rank test on the changes \
              of the repeats)."
         )
     };

@@ -6,7 +6,9 @@ use filemap_job::folio_ops::{
     PRECISE_OWNERS, SCHEMES,
 };
 use filemap_report::units::{bytes, number, time};
-use filemap_report::{Column, Head, SOFT_HYPHEN, Table, Value, digits, figures, table, words};
+use filemap_report::{
+    Column, Head, SOFT_HYPHEN, Table, Value, figure_column, fixed, text_column, text_table,
+};
 
 use super::compared::{FAULT_NS, Figure, OperationComparison, SchemeFigures};
 
@@ -186,21 +188,24 @@ pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
         }
     }
     let columns: [Column<ContendedRepeats>; 5] = [
-        figures("folio", |all| bytes(all[0].folio_bytes as f64).into()),
-        words("counters", |all| all[0].counters.clone().into()),
-        figures("batches\na ms", |all| {
+        figure_column("folio", |all| bytes(all[0].folio_bytes as f64).into()),
+        text_column("counters", |all| all[0].counters.clone().into()),
+        figure_column("batches\na ms", |all| {
             let sum = |of: &&ContendedFolio| of.batches_per_second.iter().sum::<f64>() / 1e3;
-            spread(Figure::of(all.iter().map(sum)), 0)
+            spread(Figure::from_samples(all.iter().map(sum)), 0)
         }),
-        figures("fairness", |all| {
-            spread(Figure::of(all.iter().filter_map(|of| fairness(&of.batches_per_second))), 2)
+        figure_column("fairness", |all| {
+            spread(
+                Figure::from_samples(all.iter().filter_map(|of| fairness(&of.batches_per_second))),
+                2,
+            )
         }),
-        figures("longest\nwait", |all| {
+        figure_column("longest\nwait", |all| {
             all.iter().filter_map(|of| of.longest_wait_ns).max().map(|ns| time(ns as f64)).into()
         }),
     ];
     let title = "Two threads that map and unmap one folio (MAD)";
-    (!rows.is_empty()).then(|| table(title, &columns, &rows))
+    (!rows.is_empty()).then(|| text_table(title, &columns, &rows))
 }
 
 /// Throughput of the slowest thread divided by that of the fastest.
@@ -217,16 +222,16 @@ fn spread(figure: Option<Figure>, digits: usize) -> Value {
 /// The spread of every time.
 pub(super) fn spreads(all: &[OperationComparison]) -> Table {
     let columns: [Column<(&OperationComparison, &SchemeFigures)>; 7] = [
-        figures("folio", |(of, _)| size(of).into()),
-        words("operation", |(of, _)| of.operation.to_string().into()),
-        words("counters", |(_, own)| own.counters.clone().into()),
-        figures("median", |(_, own)| digits(Some(own.ns_per_page.median), 2)),
-        figures("MAD", |(_, own)| digits(Some(own.ns_per_page.mad), 2)),
-        figures("min", |(_, own)| digits(Some(own.ns_per_page.min), 2)),
-        figures("max", |(_, own)| digits(Some(own.ns_per_page.max), 2)),
+        figure_column("folio", |(of, _)| size(of).into()),
+        text_column("operation", |(of, _)| of.operation.to_string().into()),
+        text_column("counters", |(_, own)| own.counters.clone().into()),
+        figure_column("median", |(_, own)| fixed(Some(own.ns_per_page.median), 2)),
+        figure_column("MAD", |(_, own)| fixed(Some(own.ns_per_page.mad), 2)),
+        figure_column("min", |(_, own)| fixed(Some(own.ns_per_page.min), 2)),
+        figure_column("max", |(_, own)| fixed(Some(own.ns_per_page.max), 2)),
     ];
     let rows = all.iter().flat_map(|of| of.configurations.iter().map(move |own| (of, own)));
-    table("Time of a page in ns", &columns, &rows.collect::<Vec<_>>())
+    text_table("Time of a page in ns", &columns, &rows.collect::<Vec<_>>())
 }
 
 /// A number with its sign and about three digits.
@@ -250,7 +255,7 @@ mod tests {
             locked_ns: None,
             configurations: vec![SchemeFigures {
                 counters: MM_OWNER.to_string(),
-                ns_per_page: Figure::of([1.0]).unwrap(),
+                ns_per_page: Figure::from_samples([1.0]).unwrap(),
                 copied: Some(copied),
                 reused: None,
                 change: None,

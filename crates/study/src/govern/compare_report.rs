@@ -3,8 +3,8 @@
 use filemap_job::Spread;
 use filemap_report::units::{bytes, bytes_range, time_range};
 use filemap_report::{
-    Column, ComparedTable, Figure, Part, Report, Sample, Table, Unit, Value, csv, figures, folded,
-    raw, table, words,
+    Column, ComparisonTable, Figure, Part, Report, Sample, Table, Unit, Value, csv_column,
+    csv_table, figure_column, fold_cell, text_column, text_table,
 };
 
 use super::compare::{GovernCompareRecord, GovernVariant};
@@ -27,7 +27,7 @@ impl GovernCompareRecord {
         parts.extend([
             Part::Facts(self.facts()),
             Part::Comparison(median_table(&self.cells)),
-            Part::Table(table("", &VERDICTS, &self.cells)),
+            Part::Table(text_table("", &VERDICTS, &self.cells)),
             Part::Paragraph(TESTED.to_string()),
         ]);
         if let Some(reason) = &self.ungoverned {
@@ -77,11 +77,11 @@ const VERDICT_COLUMNS: usize = 13;
 
 /// Verdict, p-value and ranges of each measure.
 const VERDICTS: [Column<MeasureComparison>; 5] = [
-    words("", |cell| cell.measure.name().into()),
-    words("governed is", |cell| folded(&cell.verdict, VERDICT_COLUMNS).into()),
-    figures("p", |cell| format!("{:.3}", cell.p_value).into()),
-    figures("plain,\nleast to most", |cell| range(cell, cell.plain)),
-    figures("governed,\nleast to most", |cell| range(cell, cell.governed)),
+    text_column("", |cell| cell.measure.name().into()),
+    text_column("governed is", |cell| fold_cell(&cell.verdict, VERDICT_COLUMNS).into()),
+    figure_column("p", |cell| format!("{:.3}", cell.p_value).into()),
+    figure_column("plain,\nleast to most", |cell| range(cell, cell.plain)),
+    figure_column("governed,\nleast to most", |cell| range(cell, cell.governed)),
 ];
 
 /// A measure, and one of its two variants.
@@ -90,14 +90,14 @@ type Row<'a> = (&'a MeasureComparison, &'static str, Spread);
 /// Columns of the CSV form.
 const fn csv_columns<'a>() -> [Column<Row<'a>>; 8] {
     [
-        raw("measure", |(cell, ..)| cell.measure.key().into()),
-        raw("variant", |(_, variant, _)| (*variant).into()),
-        raw("median", |(_, _, spread)| spread.median.into()),
-        raw("mad", |(_, _, spread)| spread.mad.into()),
-        raw("min", |(_, _, spread)| spread.min.into()),
-        raw("max", |(_, _, spread)| spread.max.into()),
-        raw("p_value", |(cell, ..)| cell.p_value.into()),
-        raw("verdict", |(cell, ..)| cell.verdict.as_str().into()),
+        csv_column("measure", |(cell, ..)| cell.measure.key().into()),
+        csv_column("variant", |(_, variant, _)| (*variant).into()),
+        csv_column("median", |(_, _, spread)| spread.median.into()),
+        csv_column("mad", |(_, _, spread)| spread.mad.into()),
+        csv_column("min", |(_, _, spread)| spread.min.into()),
+        csv_column("max", |(_, _, spread)| spread.max.into()),
+        csv_column("p_value", |(cell, ..)| cell.p_value.into()),
+        csv_column("verdict", |(cell, ..)| cell.verdict.as_str().into()),
     ]
 }
 
@@ -113,7 +113,7 @@ fn range(cell: &MeasureComparison, Spread { min, max, .. }: Spread) -> Value {
 }
 
 /// Medians of both variants side by side.
-fn median_table(cells: &[MeasureComparison]) -> ComparedTable {
+fn median_table(cells: &[MeasureComparison]) -> ComparisonTable {
     let sample = |Spread { median, min, max, .. }: Spread| {
         Some(Sample { median, min: min as f64, max: max as f64, mark: "" })
     };
@@ -126,7 +126,7 @@ fn median_table(cells: &[MeasureComparison]) -> ComparedTable {
     let variant =
         |name: &str| filemap_report::Variant { name: name.to_string(), ..Default::default() };
     let variants = VARIANT_NAMES.map(variant).to_vec();
-    ComparedTable { variants, figures: cells.iter().enumerate().map(figure).collect() }
+    ComparisonTable { variants, figures: cells.iter().enumerate().map(figure).collect() }
 }
 
 /// One row for each measure and variant.
@@ -138,7 +138,7 @@ fn csv_rows(cells: &[MeasureComparison]) -> Table {
             (cell, VARIANT_NAMES[1], cell.governed),
         ]);
     }
-    csv(&csv_columns(), &rows)
+    csv_table(&csv_columns(), &rows)
 }
 
 #[cfg(test)]

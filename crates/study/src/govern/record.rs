@@ -3,7 +3,7 @@
 use filemap_attach::program::parent;
 use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_report::units::{bytes, number, time};
-use filemap_report::{Column, Part, Report, Unit, csv, raw, table};
+use filemap_report::{Column, Part, Report, Unit, csv_column, csv_table, text_table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,14 +57,16 @@ struct Row<'a> {
 /// What text has of each mapping.
 const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
     [
-        Column::of("", "", Unit::Text, |row| row.number.to_string().into()),
-        Column::of("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
-        Column::of("", "state", Unit::Text, |row| row.of.own.state.name().replace('-', " ").into()),
-        Column::of("", "size", Unit::Bytes, |row| row.of.own.length_bytes.into()),
-        Column::of("", "faults", Unit::Count, |row| row.of.own.major_faults.into()),
-        Column::of("", "asked for", Unit::Bytes, |row| row.of.own.asked_bytes.into()),
-        Column::of("", "mapped", Unit::Bytes, |row| row.of.mapped_bytes.into()),
-        Column::of("", "stopped", Unit::Nanoseconds, |row| {
+        Column::new("", "", Unit::Text, |row| row.number.to_string().into()),
+        Column::new("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
+        Column::new("", "state", Unit::Text, |row| {
+            row.of.own.state.name().replace('-', " ").into()
+        }),
+        Column::new("", "size", Unit::Bytes, |row| row.of.own.length_bytes.into()),
+        Column::new("", "faults", Unit::Count, |row| row.of.own.major_faults.into()),
+        Column::new("", "asked for", Unit::Bytes, |row| row.of.own.asked_bytes.into()),
+        Column::new("", "mapped", Unit::Bytes, |row| row.of.mapped_bytes.into()),
+        Column::new("", "stopped", Unit::Nanoseconds, |row| {
             Some(row.of.own.stopped_ns).filter(|ns| *ns > 0).into()
         }),
     ]
@@ -73,20 +75,20 @@ const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
 /// What CSV has.
 const fn csv_columns<'a>() -> [Column<Row<'a>>; 14] {
     [
-        raw("pid", |row| row.process.pid.into()),
-        raw("image", |row| u64::from(row.process.image).into()),
-        raw("path", |row| path(row.of).into()),
-        raw("mappings", |row| row.of.own.mappings.into()),
-        raw("state", |row| row.of.own.state.name().into()),
-        raw("start", |row| row.of.own.address.into()),
-        raw("bytes", |row| row.of.own.length_bytes.into()),
-        raw("offset_bytes", |row| row.of.own.offset_bytes.into()),
-        raw("faults", |row| row.of.own.major_faults.into()),
-        raw("advised_bytes", |row| row.of.own.asked_bytes.into()),
-        raw("calls", |row| row.of.own.calls.into()),
-        raw("stopped_ns", |row| row.of.own.stopped_ns.into()),
-        raw("mapped_bytes", |row| row.of.mapped_bytes.into()),
-        raw("wasted_bytes", |row| row.of.wasted_bytes.into()),
+        csv_column("pid", |row| row.process.pid.into()),
+        csv_column("image", |row| u64::from(row.process.image).into()),
+        csv_column("path", |row| path(row.of).into()),
+        csv_column("mappings", |row| row.of.own.mappings.into()),
+        csv_column("state", |row| row.of.own.state.name().into()),
+        csv_column("start", |row| row.of.own.address.into()),
+        csv_column("bytes", |row| row.of.own.length_bytes.into()),
+        csv_column("offset_bytes", |row| row.of.own.offset_bytes.into()),
+        csv_column("faults", |row| row.of.own.major_faults.into()),
+        csv_column("advised_bytes", |row| row.of.own.asked_bytes.into()),
+        csv_column("calls", |row| row.of.own.calls.into()),
+        csv_column("stopped_ns", |row| row.of.own.stopped_ns.into()),
+        csv_column("mapped_bytes", |row| row.of.mapped_bytes.into()),
+        csv_column("wasted_bytes", |row| row.of.wasted_bytes.into()),
     ]
 }
 
@@ -129,12 +131,12 @@ impl GovernRecord {
         let rows = (1..).zip(mappings).map(|(number, (process, of))| Row { number, process, of });
         let rows: Vec<Row> = rows.collect();
         if !rows.is_empty() {
-            parts.push(Part::Table(table("", &text_columns(), &rows)));
+            parts.push(Part::Table(text_table("", &text_columns(), &rows)));
             let line = |row: &Row| format!("{}: {}", row.number, file(row.of));
             parts.push(Part::List(rows.iter().map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
-        let rows = csv(&csv_columns(), &rows);
+        let rows = csv_table(&csv_columns(), &rows);
         Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) }
     }
 

@@ -7,19 +7,19 @@ use filemap_job::record::{RecordKind, SCHEMA};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::advise::Advice;
-use crate::calibrate::Calibration;
+use crate::advise::AdviseRecord;
+use crate::calibrate::CalibrateRecord;
 use crate::compare::Comparison;
-use crate::conform::Conformance;
-use crate::doctor::Doctor;
+use crate::conform::ConformRecord;
+use crate::doctor::DoctorRecord;
 use crate::error::Error;
 use crate::explain::ExplainRecord;
 use crate::folio_ops;
 use crate::footer::Footer;
 use crate::govern;
-use crate::published::Published;
+use crate::published::PublishedRecord;
 use crate::run::RunRecord;
-use crate::search::Search;
+use crate::search::SearchRecord;
 
 /// The HTML page of the record in `json`.
 ///
@@ -36,17 +36,17 @@ pub fn page(json: &str) -> Result<String, Error> {
         RecordKind::Run => read::<RunRecord>(json)?.check()?.report(false),
         RecordKind::Compare => read::<Comparison>(json)?.check()?.report(false),
         RecordKind::Explain => read::<ExplainRecord>(json)?.report(),
-        RecordKind::Advise => read::<Advice>(json)?.report(),
-        RecordKind::Search => read::<Search>(json)?.report(),
-        RecordKind::Conform => read::<Conformance>(json)?.report(),
-        RecordKind::Published => read::<Published>(json)?.report(),
+        RecordKind::Advise => read::<AdviseRecord>(json)?.report(),
+        RecordKind::Search => read::<SearchRecord>(json)?.report(),
+        RecordKind::Conform => read::<ConformRecord>(json)?.report(),
+        RecordKind::Published => read::<PublishedRecord>(json)?.report(),
         RecordKind::FolioOps => {
             folio_ops::report(&read(json)?, false, read::<Footer>(json)?.command)
         }
         RecordKind::Govern => read::<govern::GovernRecord>(json)?.report(),
         RecordKind::GovernCompare => read::<govern::GovernCompareRecord>(json)?.report(),
-        RecordKind::Calibrate => read::<Calibration>(json)?.report(),
-        RecordKind::Doctor => read::<Doctor>(json)?.report(),
+        RecordKind::Calibrate => read::<CalibrateRecord>(json)?.report(),
+        RecordKind::Doctor => read::<DoctorRecord>(json)?.report(),
     };
     Ok(report.html())
 }

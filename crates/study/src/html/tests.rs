@@ -1,7 +1,7 @@
 //! Pages of synthetic records: escaping, size limits, and rejected input.
 
-use filemap_core::readahead::miss::CAP;
-use filemap_job::{EngineKind, Job, JobSpec, ProgramSpec, Ran, Record, Run};
+use filemap_core::readahead::miss::MAX_MMAP_MISS;
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Ran, Record, Run};
 use serde_json::{Value, json};
 
 use super::page;
@@ -12,7 +12,7 @@ use crate::explain::{
 use crate::run::RunRecord;
 
 fn job(toml: &str) -> Job {
-    JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
+    JobFlags::from_toml(toml).unwrap().validate(None).unwrap()
 }
 
 fn run_of(toml: &str, history: Option<&History>) -> String {
@@ -42,7 +42,7 @@ fn largest() -> History {
     let point = |number: u64| CounterPoint {
         access: number * 1_000_000,
         low: (number % 991) as u16,
-        high: CAP,
+        high: MAX_MMAP_MISS,
         last: (number % 997) as u16,
     };
     History {
@@ -111,7 +111,7 @@ fn program_of(history: &History) -> String {
         threads: (0..64).map(thread).collect(),
         waits,
     };
-    let spec = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let spec = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     let (engine, environment) = (EngineKind::Model, serde_json::Map::new());
     let ran = Ran { engine, environment, runs: vec![Run::default()] };
     let record = Record::of(&spec, ran);

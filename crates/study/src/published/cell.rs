@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,7 +65,7 @@ pub struct Cell {
     /// `fitted`, `model only`, `needs more seeds` or `not compared`.
     pub verdict: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub job: Option<ProgramSpec>,
+    pub job: Option<JobSpec>,
 }
 
 /// Verdict: judged, and holds.

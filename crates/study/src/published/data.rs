@@ -7,8 +7,8 @@ use filemap_report::Part;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::shown::Shown;
-use super::source::Source;
+use super::cell_table::CellTable;
+use super::source::SeriesSource;
 
 /// The series by name.
 static PUBLISHED: LazyLock<BTreeMap<String, Series>> = LazyLock::new(|| {
@@ -21,7 +21,7 @@ static PUBLISHED: LazyLock<BTreeMap<String, Series>> = LazyLock::new(|| {
 pub struct Series {
     /// Purpose, postings and measured setup.
     #[serde(flatten)]
-    pub source: Source,
+    pub source: SeriesSource,
     /// Why some cells are fitted.
     pub fitted_as: Option<String>,
     /// Why some cells are not judged.
@@ -29,9 +29,9 @@ pub struct Series {
     /// Names of notes and tables in the order of the report.
     pub report: Vec<String>,
     notes: BTreeMap<String, String>,
-    pub table: BTreeMap<String, Shown>,
+    pub table: BTreeMap<String, CellTable>,
     /// Rows of its CSV.
-    pub csv: Vec<Shown>,
+    pub csv: Vec<CellTable>,
     /// Published figures, in a layout of the series' own.
     #[serde(flatten)]
     figures: toml::Table,
@@ -89,7 +89,7 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::NAMES;
+    use super::super::registry::NAMES;
     use super::*;
 
     #[test]

@@ -5,20 +5,22 @@ mod times;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use filemap_job::{Job, JobSpec, Record, SizeText};
+use filemap_job::{Job, JobFlags, Record, SizeText};
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-use self::times::{Assumptions, Counts};
+use self::times::{Assumptions, PhaseCounts};
 use super::cell::{Cell, FITTED, MODEL_ONLY, NOT_COMPARED};
 use super::data::{Notes, Series, Values};
-use super::study::{Begin, Chosen, Found, Length, Options, Study};
+use super::study::{
+    BeginProgress, PublishedOptions, SeriesFindings, Study, StudyLength, StudyResult,
+};
 use crate::error::Error;
 use crate::stats::percent;
 
 pub const NAME: &str = "exec-order";
 
-static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
+static PUBLISHED: LazyLock<ExecOrderData> = LazyLock::new(|| Series::figures(NAME));
 
 /// Before, after, and the rule merged instead. The published baseline contains vma-bound.
 const VARIANTS: [(&str, &str); 3] = [
@@ -42,7 +44,7 @@ const LATENCY_NS: f64 = 8_000.0;
 const BANDWIDTH: f64 = 13.0;
 
 #[derive(Deserialize)]
-struct Published {
+struct ExecOrderData {
     rows: Vec<PhaseRow>,
     /// Phase that the latency is fitted to: its ratio tests nothing.
     fitted: String,
@@ -66,7 +68,7 @@ struct PhaseRow {
 /// The study of the series.
 struct ExecOrder;
 
-pub fn study(_: &Options, _: Length) -> Chosen {
+pub fn study(_: &PublishedOptions, _: StudyLength) -> StudyResult {
     Ok(Box::new(ExecOrder))
 }
 
@@ -82,7 +84,7 @@ fn job(
     accesses: Option<u64>,
 ) -> Job {
     let text = |text: &str| Some(text.to_string());
-    let spec = JobSpec {
+    let spec = JobFlags {
         kernel: text("mm-2026-05"),
         with: text(variant),
         arch: text("arm64"),
@@ -93,7 +95,7 @@ fn job(
         workload: text(workload),
         accesses,
         read_ahead_kb: Some(read_ahead_kb),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     spec.validate(None).expect("the conditions of this study are jobs")
 }
@@ -118,14 +120,14 @@ impl Study for ExecOrder {
         conditions().flat_map(both).chain(far_apart).collect()
     }
 
-    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
         let pairs = conditions().zip(records.as_chunks::<2>().0);
         let of = |((condition, name, variant), [cold, both]): (_, &[Record; 2])| {
             let (advice, read_ahead_kb): (&str, u64) = condition;
-            let first = Counts::since(&Counts::default(), &cold.runs[0]);
-            let [cold, random] =
-                [&first, &Counts::since(&first, &both.runs[0])].map(|counts| assumed.told(counts));
+            let first = PhaseCounts::since(&PhaseCounts::default(), &cold.runs[0]);
+            let [cold, random] = [&first, &PhaseCounts::since(&first, &both.runs[0])]
+                .map(|counts| assumed.with_times(counts));
             let (name, variant): (&str, &str) = (name, variant);
             Cell {
                 name: Some(name.to_string()),

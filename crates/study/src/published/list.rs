@@ -4,17 +4,17 @@ use filemap_report::{Footer, Head, Part, Report, Table};
 use serde_json::json;
 
 use super::data::Series;
-use super::kinds::KINDS;
-use super::source::Source;
+use super::registry::KINDS;
+use super::source::SeriesSource;
 use crate::json::to_json;
 
 /// Report on every series: purpose, status and versions, number of published figures.
 pub fn list(command: String) -> Report {
-    let all: Vec<(&str, usize, &Source)> = KINDS
+    let all: Vec<(&str, usize, &SeriesSource)> = KINDS
         .iter()
         .filter_map(|kind| Some((kind.name, (kind.figures)(), &Series::find(kind.name)?.source)))
         .collect();
-    let row = |(name, figures, source): &(&str, usize, &Source)| {
+    let row = |(name, figures, source): &(&str, usize, &SeriesSource)| {
         vec![name.to_string(), figures.to_string(), source.status.clone()]
     };
     let columns = vec![Head::left("series"), Head::right("figures"), Head::left("status")];
@@ -23,7 +23,7 @@ pub fn list(command: String) -> Report {
     let mut parts = vec![Part::Heading("Published series".to_string()), Part::Table(table.clone())];
     for (name, _, source) in &all {
         parts.push(Part::Paragraph(format!("{name}: {}.", source.does)));
-        parts.push(source.told());
+        parts.push(source.versions_list());
     }
     let json: Vec<_> = all
         .iter()

@@ -4,22 +4,24 @@ use std::sync::LazyLock;
 
 use filemap_core::units::PageCount;
 use filemap_job::parts::{CACHE_PARTS, RAM_PARTS};
-use filemap_job::{DEFAULT_SEED, Job, JobSpec, Record, SizeText, seeds};
+use filemap_job::{DEFAULT_SEED, Job, JobFlags, Record, SizeText, seeds};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::cell::{Cell, MODEL_ONLY, NEEDS_MORE_SEEDS};
 use super::data::{Notes, Series, Values};
-use super::study::{Begin, Chosen, Found, Length, Options, Study};
-use super::tolerance::{BESIDE, Beside, Tolerance, is_inside};
+use super::study::{
+    BeginProgress, PublishedOptions, SeriesFindings, Study, StudyLength, StudyResult,
+};
+use super::tolerance::{MACHINE_READS, MachineReads, Tolerance, is_inside};
 use crate::error::Error;
 use crate::spread::{ENOUGH_SEEDS, outcomes};
-use crate::stats::{Sample, percent};
+use crate::stats::{SampleStats, percent};
 
 pub const NAME: &str = "mmap-miss";
 
 /// Published figures.
-pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
+pub static PUBLISHED: LazyLock<MmapMissData> = LazyLock::new(|| Series::figures(NAME));
 
 const WORKLOADS: [&str; 5] = [RANDOM, "stride1021", "stride2053", "stride4099", "sequential"];
 
@@ -37,26 +39,26 @@ const SLOPE: &str = "gib_for_a_step_of_page_cache";
 const GIB: f64 = (1u64 << 30) as f64;
 
 #[derive(Deserialize)]
-pub struct Published {
+pub struct MmapMissData {
     /// One table for each file size.
-    pub case: Vec<Case>,
+    pub case: Vec<MmapMissTable>,
 }
 
 /// Table of one file size.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct MmapMissTable {
     file_gib: u64,
     /// RAM of the guest in GiB.
     ram_gib: u64,
-    pub rows: Vec<Row>,
+    pub rows: Vec<MmapMissRow>,
     /// Rows that were published twice.
-    rerun: Vec<Row>,
+    rerun: Vec<MmapMissRow>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct MmapMissRow {
     pub workload: String,
     variant: String,
     /// GiB read.
@@ -71,7 +73,7 @@ struct MmapMiss {
 }
 
 /// The study, with `options.seeds` in each random cell.
-pub fn study(options: &Options, _: Length) -> Chosen {
+pub fn study(options: &PublishedOptions, _: StudyLength) -> StudyResult {
     let count = options.seeds.unwrap_or(ENOUGH_SEEDS);
     Ok(Box::new(MmapMiss { seeds: seeds(DEFAULT_SEED, count).collect() }))
 }
@@ -90,20 +92,22 @@ impl MmapMiss {
 
 /// Coordinates of a cell.
 #[derive(Clone, Copy)]
-struct Of {
-    case: &'static Case,
+struct CellCoordinates {
+    case: &'static MmapMissTable,
     workload: &'static str,
     variant: &'static str,
 }
 
-fn matrix() -> impl Iterator<Item = Of> {
+fn matrix() -> impl Iterator<Item = CellCoordinates> {
     let rows = PUBLISHED.case.iter().flat_map(|case| WORKLOADS.map(|workload| (case, workload)));
-    rows.flat_map(|(case, workload)| VARIANTS.map(|variant| Of { case, workload, variant }))
+    rows.flat_map(|(case, workload)| {
+        VARIANTS.map(|variant| CellCoordinates { case, workload, variant })
+    })
 }
 
 impl Study for MmapMiss {
     fn jobs(&self) -> Vec<Job> {
-        let of_cell = |of: Of| {
+        let of_cell = |of: CellCoordinates| {
             let job = of.job();
             self.seeds_of(of.workload).iter().map(move |&seed| job.with_seed(seed))
         };
@@ -113,9 +117,9 @@ impl Study for MmapMiss {
         matrix().flat_map(of_cell).chain(steps.map(|step| with_more_cache(&first, step))).collect()
     }
 
-    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let mut left = records;
-        let of = |of: Of| {
+        let of = |of: CellCoordinates| {
             let (own, rest) = left.split_at(self.seeds_of(of.workload).len());
             left = rest;
             of.cell(own)
@@ -127,23 +131,23 @@ impl Study for MmapMiss {
     }
 }
 
-impl Of {
+impl CellCoordinates {
     /// The job: touches 1 % of the file's pages through one mapping, with a cold cache.
     fn job(&self) -> Job {
         let gib = |count: u64| Some(SizeText::of(count << 30));
-        let spec = JobSpec {
+        let spec = JobFlags {
             workload: Some(self.workload.replace("stride", "stride:")),
             with: Some(self.variant.to_string()),
             file_size: gib(self.case.file_gib),
             ram: gib(self.case.ram_gib),
             read_ahead_kb: Some(8192),
-            ..JobSpec::default()
+            ..JobFlags::default()
         };
         spec.validate(None).expect("published cells are jobs")
     }
 
     /// The row of the cell.
-    fn find(self, rows: &[Row]) -> Option<&Row> {
+    fn find(self, rows: &[MmapMissRow]) -> Option<&MmapMissRow> {
         rows.iter().find(|row| row.workload == self.workload && row.variant == self.variant)
     }
 
@@ -156,14 +160,15 @@ impl Of {
             (RANDOM, "p1+p2") => Tolerance::Spread,
             (RANDOM, "baseline") if large => Tolerance::Percent(1.0),
             (RANDOM, _) => Tolerance::SpreadOrPercent(1.0),
-            _ => Tolerance::Below(*BESIDE),
+            _ => Tolerance::Below(*MACHINE_READS),
         }
     }
 
     /// Makes the cell from `records`, one for each seed, at least one.
     fn cell(self, records: &[Record]) -> Cell {
-        let Of { case, workload, variant } = self;
-        let gib = Sample::of(records.iter().map(gib_read).collect()).expect("there is a seed");
+        let CellCoordinates { case, workload, variant } = self;
+        let gib = SampleStats::from_sorted(records.iter().map(gib_read).collect())
+            .expect("there is a seed");
         let (is_random, tolerance) = (workload == RANDOM, self.tolerance());
         let row = self.find(&case.rows);
         let published = row.map(|row| row.gib);
@@ -219,13 +224,17 @@ fn with_more_cache(job: &Job, gib: f64) -> Job {
 
 pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let modes = cells.iter().filter_map(modes).collect();
-    vec![("beside", vec![beside(cells)]), ("capacity", vec![capacity(&cells[0])]), ("modes", modes)]
+    vec![
+        ("beside", vec![margin_values(cells)]),
+        ("capacity", vec![cache_size_values(&cells[0])]),
+        ("modes", modes),
+    ]
 }
 
 /// Distance of the model's figures below the published ones, and the allowance.
-fn beside(cells: &[Cell]) -> Values<'_> {
+fn margin_values(cells: &[Cell]) -> Values<'_> {
     let below: Vec<f64> = cells.iter().filter_map(|cell| cell.below_mib?).collect();
-    let Beside { fixed_kib, kib_for_a_gib } = *BESIDE;
+    let MachineReads { fixed_kib, kib_for_a_gib } = *MACHINE_READS;
     vec![
         ("least", format!("{:.1}", below.iter().copied().fold(f64::INFINITY, f64::min))),
         ("most", format!("{:.1}", below.iter().copied().fold(f64::NEG_INFINITY, f64::max))),
@@ -235,7 +244,7 @@ fn beside(cells: &[Cell]) -> Values<'_> {
 }
 
 /// Sensitivity to the page cache size, from the slope in `first`.
-fn capacity(first: &Cell) -> Values<'_> {
+fn cache_size_values(first: &Cell) -> Values<'_> {
     let ram = first.ram_gib.unwrap_or_default() as f64;
     let slope = first.number(SLOPE).map(|gib| format!("{gib:+.1}"));
     vec![
@@ -251,7 +260,7 @@ fn capacity(first: &Cell) -> Values<'_> {
 
 /// Modes of a cell over seeds, if there are several.
 fn modes(cell: &Cell) -> Option<Values<'_>> {
-    let gib = cell.read::<Sample>("distribution").filter(|gib| gib.modes.len() > 1)?;
+    let gib = cell.read::<SampleStats>("distribution").filter(|gib| gib.modes.len() > 1)?;
     let figure = |value: f64| format!("{value:.3} GiB");
     let range = |from: f64, to: f64| format!("{from:.3} to {to:.3}");
     let published = cell.published.map_or(String::new(), |published| {
@@ -272,8 +281,8 @@ mod tests {
     use super::*;
 
     fn jobs(seeds: Option<u64>) -> Vec<Job> {
-        let options = Options { seeds, ..Options::default() };
-        study(&options, Length::Short).unwrap().jobs()
+        let options = PublishedOptions { seeds, ..PublishedOptions::default() };
+        study(&options, StudyLength::Short).unwrap().jobs()
     }
 
     #[test]
@@ -282,14 +291,15 @@ mod tests {
         let sizes: Vec<_> = cases.iter().map(|case| (case.file_gib, case.rows.len())).collect();
         assert_eq!(sizes, [(20, 16), (4, 10)]);
         assert!(cases.iter().all(|case| case.rerun.len() == 5 && case.ram_gib == 8));
-        let p2 = |at: usize| Of { case: &cases[at], workload: "stride2053", variant: "p2" };
+        let p2 =
+            |at: usize| CellCoordinates { case: &cases[at], workload: "stride2053", variant: "p2" };
         assert_eq!(p2(0).find(&cases[0].rows).unwrap().gib, 15.722);
         assert!(p2(1).find(&cases[1].rows).is_none());
     }
 
     #[test]
     fn forty_cells_of_which_26_are_published() {
-        let published = |of: &Of| of.find(&of.case.rows).is_some();
+        let published = |of: &CellCoordinates| of.find(&of.case.rows).is_some();
         assert_eq!((matrix().count(), matrix().filter(published).count()), (40, 26));
         assert_eq!(jobs(None).len(), 8 * 25 + 32 + 2);
     }

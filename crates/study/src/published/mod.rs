@@ -12,16 +12,16 @@
 //! judged. Fitted figures are marked and not judged. The first lines of a report count each kind.
 
 mod cell;
+mod cell_table;
 mod data;
 mod exec_order;
-mod kinds;
 mod list;
 mod mm_owner;
 mod mmap_miss;
 mod page;
 mod plan;
 mod record;
-mod shown;
+mod registry;
 mod source;
 mod study;
 mod summary;
@@ -29,8 +29,8 @@ mod tolerance;
 mod vma_bound;
 mod vma_retry;
 
-pub use self::kinds::{NAMES, OF_PROGRAMS, RANDOM};
 pub use self::list::list;
-pub use self::plan::Plan;
-pub use self::record::Published;
-pub use self::study::Options;
+pub use self::plan::PublishedPlan;
+pub use self::record::PublishedRecord;
+pub use self::registry::{NAMES, OF_PROGRAMS, RANDOM};
+pub use self::study::PublishedOptions;

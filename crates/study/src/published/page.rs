@@ -1,11 +1,13 @@
 //! Pictures of cells on a page: published (ring) and model (dot) on one scale, spread over seeds.
 
 use filemap_report::units::figure;
-use filemap_report::{Card, DotCell, DotColumn, Dots, Head, Mark, Outcomes, Part, Scale, Unit};
+use filemap_report::{
+    Card, DotCell, DotColumn, DotTable, Head, Mark, Part, Scale, SpreadRow, Unit,
+};
 
 use super::cell::Cell;
-use super::shown::signed;
-use crate::stats::Sample;
+use super::cell_table::signed;
+use crate::stats::SampleStats;
 
 /// Paths of the model's figure, tried in order.
 const MODEL: [&str; 4] = ["gib", "ratio", "median", "cached_outside"];
@@ -41,7 +43,7 @@ pub fn pictures(cells: &[Cell]) -> Vec<Part> {
     }
     let mut parts = Vec::new();
     for (title, cells) in tables {
-        let spread = filemap_report::spread(&several_outcomes(&cells), "seed");
+        let spread = filemap_report::spread_plot(&several_outcomes(&cells), "seed");
         parts.push(Part::Dots(dots(title, &cells, parts.is_empty())));
         parts.extend(spread.map(Part::Plot));
     }
@@ -72,7 +74,7 @@ impl Cell {
         self.sizes().chain(self.unit.clone()).collect::<Vec<_>>().join(", ")
     }
 
-    fn told(&self) -> String {
+    fn table_title(&self) -> String {
         let named = |name: &str, value: Option<f64>| Some(format!("{name} {}", figure(value?)));
         let spread = self.spread();
         let range = |(least, most)| format!("from {} to {}", figure(least), figure(most));
@@ -88,12 +90,12 @@ impl Cell {
 }
 
 /// Dot plot of `cells` in one unit.
-fn dots(title: String, cells: &[&Cell], is_first: bool) -> Dots {
+fn dots(title: String, cells: &[&Cell], is_first: bool) -> DotTable {
     let values = cells.iter().flat_map(|cell| {
         let (least, most) = cell.spread().unzip();
         [cell.published, cell.model(), least, most].into_iter().flatten()
     });
-    let scale = Scale::of("", Unit::Count, values);
+    let scale = Scale::from_values("", Unit::Count, values);
     let mut heads: Vec<&'static str> = Vec::new();
     for (key, _) in cells.iter().flat_map(|cell| cell.names()) {
         if !heads.contains(&key) {
@@ -113,7 +115,7 @@ fn dots(title: String, cells: &[&Cell], is_first: bool) -> Dots {
         ""
     };
     let rows = cells.iter().map(|cell| row(cell, &heads)).collect();
-    Dots { title, note: note.to_string(), legend: Vec::new(), columns, rows }
+    DotTable { title, note: note.to_string(), legend: Vec::new(), columns, rows }
 }
 
 fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
@@ -132,7 +134,10 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
     let error = cell.error.map_or("-".to_string(), |error| signed(error, 2) + unit);
     let mut row: Vec<DotCell> = heads.iter().map(name).collect();
     row.extend([text(cell.published), text(cell.model())]);
-    row.push(DotCell::Drawn { marks: marks.into_iter().flatten().collect(), told: cell.told() });
+    row.push(DotCell::Drawn {
+        marks: marks.into_iter().flatten().collect(),
+        description: cell.table_title(),
+    });
     row.push(DotCell::Text(error));
     row.push(DotCell::Verdict {
         text: cell.verdict.clone(),
@@ -143,13 +148,14 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
 }
 
 /// Bytes by seed of the cells with several outcomes.
-fn several_outcomes(cells: &[&Cell]) -> Vec<Outcomes> {
+fn several_outcomes(cells: &[&Cell]) -> Vec<SpreadRow> {
     let of = |cell: &&Cell| {
-        let sample = cell.read::<Sample>("distribution").filter(|sample| sample.modes.len() > 1)?;
+        let sample =
+            cell.read::<SampleStats>("distribution").filter(|sample| sample.modes.len() > 1)?;
         let is_gib = cell.unit.as_deref().is_some_and(|unit| unit.starts_with("GiB"));
         let runs = sample.samples.into_iter().enumerate();
         let runs = runs.map(|(at, gib)| (format!("seed {}", at + 1), gib * GIB)).collect();
-        is_gib.then(|| Outcomes { name: cell.joined_names(), runs })
+        is_gib.then(|| SpreadRow { name: cell.joined_names(), runs })
     };
     cells.iter().filter_map(of).collect()
 }

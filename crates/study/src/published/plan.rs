@@ -3,30 +3,30 @@
 use filemap_job::Job;
 use filemap_model::Profile;
 
-use super::kinds::{KINDS, NAMES};
-use super::record::Published;
-use super::study::{Length, Options, Study};
+use super::record::PublishedRecord;
+use super::registry::{KINDS, NAMES};
+use super::study::{PublishedOptions, Study, StudyLength};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::folio_ops;
 
 /// The selected series.
-pub struct Plan(Vec<Box<dyn Study>>);
+pub struct PublishedPlan(Vec<Box<dyn Study>>);
 
-impl Plan {
+impl PublishedPlan {
     /// Selects the series in `names`; if empty all of them, the long ones in brief form.
     ///
     /// # Errors
     /// For an unknown name.
-    pub fn of(names: &[String], options: &Options) -> Result<Plan, Error> {
+    pub fn select(names: &[String], options: &PublishedOptions) -> Result<PublishedPlan, Error> {
         let is_unknown = |name: &&String| !NAMES.contains(&name.as_str());
         if let Some(name) = names.iter().find(is_unknown) {
             return Err(Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") });
         }
         let length = match (options.full, names.is_empty()) {
-            (true, _) => Length::Full,
-            (false, false) => Length::Short,
-            (false, true) => Length::Brief,
+            (true, _) => StudyLength::Full,
+            (false, false) => StudyLength::Short,
+            (false, true) => StudyLength::Brief,
         };
         let mut chosen: Vec<&str> = names.iter().map(String::as_str).collect();
         chosen.extend(NAMES.into_iter().filter(|_| names.is_empty()));
@@ -37,7 +37,7 @@ impl Plan {
                 studies.push((kind.study)(options, length)?);
             }
         }
-        Ok(Plan(studies))
+        Ok(PublishedPlan(studies))
     }
 
     /// Checks the memory that folio operations need: they run last, and earlier results would be
@@ -54,7 +54,7 @@ impl Plan {
     ///
     /// # Errors
     /// If a job cannot run.
-    pub fn run(&self, engines: &impl Engines, command: String) -> Result<Published, Error> {
+    pub fn run(&self, engines: &impl Engines, command: String) -> Result<PublishedRecord, Error> {
         let per_study: Vec<Vec<Job>> = self.0.iter().map(|study| study.jobs()).collect();
         let jobs = per_study.concat();
         let mut profiles = vec![Profile::DEFAULT; jobs.len()];
@@ -66,6 +66,6 @@ impl Plan {
             left = rest;
             all.push(study.found(own, &|total| engines.progress(Some(total)))?);
         }
-        Ok(Published::new(all, &records, command))
+        Ok(PublishedRecord::new(all, &records, command))
     }
 }

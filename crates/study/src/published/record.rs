@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::cell::{Cell, FAILS, OFF};
 use super::data::Series;
-use super::kinds::KINDS;
 use super::page;
-use super::source::Source;
-use super::study::Found;
-use super::summary::{self, Summary};
+use super::registry::KINDS;
+use super::source::SeriesSource;
+use super::study::SeriesFindings;
+use super::summary::{self, CellSummary};
 use crate::footer::{Footer, Origin};
 use crate::json::to_json;
 
@@ -21,7 +21,7 @@ const TITLE: &str = "Published figures beside the model's";
 
 /// The record of published tables.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Published {
+pub struct PublishedRecord {
     schema: u32,
     /// What the record is of.
     kind: RecordKind,
@@ -29,25 +29,25 @@ pub struct Published {
     footer: Footer,
     /// One for each series.
     #[serde(default)]
-    summary: Vec<Summary>,
+    summary: Vec<CellSummary>,
     /// One for each series.
-    sources: Vec<Source>,
+    sources: Vec<SeriesSource>,
     /// Cells grouped by series, in the order of `sources`.
     cells: Vec<Cell>,
 }
 
-impl Published {
+impl PublishedRecord {
     /// Joins the results of all series; `records` are the runs behind them.
-    pub fn new(found: Vec<Found>, records: &[Record], command: String) -> Self {
+    pub fn new(found: Vec<SeriesFindings>, records: &[Record], command: String) -> Self {
         let own = found.iter().filter_map(|(_, origin)| origin.clone());
-        let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
+        let origins: Vec<Origin> = records.iter().map(Origin::from_record).chain(own).collect();
         let series = found.iter().filter_map(|(cells, _)| Series::find(&cells.first()?.series));
         let sources = series.map(|series| series.source.clone()).collect();
-        let summary = found.iter().map(|(cells, _)| Summary::of(cells)).collect();
-        Published {
+        let summary = found.iter().map(|(cells, _)| CellSummary::from_cells(cells)).collect();
+        PublishedRecord {
             schema: SCHEMA,
             kind: RecordKind::Published,
-            footer: Footer::of(&origins, command),
+            footer: Footer::from_origins(&origins, command),
             summary,
             sources,
             cells: found.into_iter().flat_map(|(cells, _)| cells).collect(),
@@ -68,15 +68,15 @@ impl Published {
         let (mut parts, mut rows) = (Vec::new(), Table::default());
         if all.len() != 1 {
             parts.push(Part::Heading(TITLE.to_string()));
-            parts.extend(summary::of_all(&all));
+            parts.extend(summary::summary_parts(&all));
         }
         for (at, cells) in all.iter().enumerate() {
             let name = cells[0].series.as_str();
             let source = self.sources.get(at).filter(|_| is_whole);
             let title = source.map_or(name, |source| source.title.as_str());
             parts.push(Part::Heading(title.to_string()));
-            parts.push(Part::Paragraph(Summary::of(cells).told()));
-            parts.extend(source.into_iter().flat_map(Source::parts));
+            parts.push(Part::Paragraph(CellSummary::from_cells(cells).sentences()));
+            parts.extend(source.into_iter().flat_map(SeriesSource::parts));
             parts.extend(page::pictures(cells));
             let kind = KINDS.iter().find(|kind| kind.name == name);
             if let Some((kind, series)) = kind.zip(Series::find(name)) {
@@ -87,11 +87,11 @@ impl Published {
             parts.extend(misses(cells));
         }
         if !is_whole {
-            parts.extend(self.sources.iter().flat_map(Source::parts));
+            parts.extend(self.sources.iter().flat_map(SeriesSource::parts));
         }
         let report =
             Report { parts, rows, footer: self.footer.footer(), record_json: to_json(self) };
-        report.of(page::cards(&self.cells))
+        report.with_facts(page::cards(&self.cells))
     }
 }
 

@@ -6,7 +6,7 @@ use filemap_report::Part;
 
 /// Purpose, status and measured setup of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Source {
+pub struct SeriesSource {
     /// Title, version and date of the series.
     pub title: String,
     /// What the series changes, as a sentence without a full stop.
@@ -40,26 +40,26 @@ pub struct Version {
     pub with: Option<String>,
 }
 
-impl Source {
+impl SeriesSource {
     /// First parts of the series' report.
     pub fn parts(&self) -> Vec<Part> {
         vec![
             Part::Lead(format!("What it does: {}.", self.does)),
             Part::Paragraph(format!("Status: {}. Its versions:", self.status)),
-            self.told(),
+            self.versions_list(),
             Part::Paragraph(format!("Measured on: {}.", self.setup)),
         ]
     }
 
     /// List of its versions.
-    pub fn told(&self) -> Part {
-        let told = |version: &Version| version.told(version.name == self.judged);
+    pub fn versions_list(&self) -> Part {
+        let told = |version: &Version| version.format_version(version.name == self.judged);
         Part::List(self.versions.iter().map(told).collect())
     }
 }
 
 impl Version {
-    fn told(&self, is_judged: bool) -> String {
+    fn format_version(&self, is_judged: bool) -> String {
         let Version { name, date, id, status, with } = self;
         let is_message = id.contains('@') && !id.contains(' ');
         let id = if is_message { format!("Message-ID {id}") } else { id.clone() };
@@ -74,7 +74,7 @@ mod tests {
     use filemap_core::series::Series as Switches;
 
     use super::super::data::Series;
-    use super::super::kinds::NAMES;
+    use super::super::registry::NAMES;
 
     #[test]
     fn every_series_says_what_it_does_and_what_became_of_it() {
@@ -100,7 +100,7 @@ mod tests {
         let [exec, bound] = ["exec-order", "vma-bound"].map(|name| Series::find(name).unwrap());
         let told = |at: usize, series: &Series| {
             let version = &series.source.versions[at];
-            version.told(version.name == series.source.judged)
+            version.format_version(version.name == series.source.judged)
         };
         let v5 = told(3, exec);
         assert!(v5.starts_with("v5, 2026-05-22: superseded by v6"), "{v5}");

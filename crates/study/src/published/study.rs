@@ -1,6 +1,6 @@
 //! Interface of a series: its jobs and its cells.
 
-use filemap_job::{FolioOps, Job, JobSpec, Record};
+use filemap_job::{FolioOps, Job, JobFlags, Record};
 
 use super::cell::Cell;
 use crate::engine::Progress;
@@ -25,21 +25,22 @@ pub trait Study {
     ///
     /// # Errors
     /// If that work fails.
-    fn found(&self, records: &[Record], begin: &Begin<'_>) -> Result<Found, Error>;
+    fn found(&self, records: &[Record], begin: &BeginProgress<'_>)
+    -> Result<SeriesFindings, Error>;
 }
 
 /// A study made from options.
-pub type Chosen = Result<Box<dyn Study>, Error>;
+pub type StudyResult = Result<Box<dyn Study>, Error>;
 
 /// Starts progress over a number of runs.
-pub type Begin<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
+pub type BeginProgress<'a> = dyn Fn(u64) -> Box<dyn Progress> + 'a;
 
 /// Cells of a series, and the origin of work that is not a job.
-pub type Found = (Vec<Cell>, Option<Origin>);
+pub type SeriesFindings = (Vec<Cell>, Option<Origin>);
 
 /// Extent of the long studies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Length {
+pub enum StudyLength {
     /// When all series run.
     Brief,
     /// When the series is selected by name.
@@ -48,26 +49,26 @@ pub enum Length {
     Full,
 }
 
-impl Length {
+impl StudyLength {
     /// Note about the extent.
     pub fn note(self) -> &'static str {
         match self {
-            Length::Brief => "brief",
-            Length::Short => "short",
-            Length::Full => "full",
+            StudyLength::Brief => "brief",
+            StudyLength::Short => "short",
+            StudyLength::Full => "full",
         }
     }
 }
 
 /// Options of `filemap published`.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PublishedOptions {
     /// Number of seeds of each random cell, at least 1, if given.
     pub seeds: Option<u64>,
     /// Whether long studies run at their published length.
     pub full: bool,
     /// Programs and libraries of this machine as jobs of workload `elf`, with their headers.
-    pub programs: Vec<JobSpec>,
+    pub programs: Vec<JobFlags>,
     /// Names of programs that are missing or unreadable.
     pub absent: Vec<String>,
 }

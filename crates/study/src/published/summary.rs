@@ -8,7 +8,7 @@ use super::data::Series;
 
 /// Number of cells of a series by kind of verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Summary {
+pub struct CellSummary {
     pub series: String,
     /// Judged cells; `hold` counts those that hold.
     pub judged: usize,
@@ -23,14 +23,14 @@ pub struct Summary {
     pub model_only: usize,
 }
 
-impl Summary {
+impl CellSummary {
     /// Counts the `cells` of one series.
-    pub fn of(cells: &[Cell]) -> Summary {
+    pub fn from_cells(cells: &[Cell]) -> CellSummary {
         let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
         let with = |verdict: &str| count(&|cell| cell.verdict == verdict);
         let judged = count(&|cell| cell.ok.is_some());
         let [fitted, near, off, model_only] = [FITTED, NEAR, OFF, MODEL_ONLY].map(with);
-        Summary {
+        CellSummary {
             series: cells.first().map(|cell| cell.series.clone()).unwrap_or_default(),
             judged,
             hold: count(&|cell| cell.ok == Some(true)),
@@ -43,7 +43,7 @@ impl Summary {
     }
 
     /// The summary in a few sentences.
-    pub fn told(&self) -> String {
+    pub fn sentences(&self) -> String {
         let series = Series::find(&self.series);
         let why = |of: fn(&Series) -> &Option<String>| {
             series.and_then(|series| of(series).as_ref()).map(|why| format!(" ({why})"))
@@ -80,9 +80,10 @@ impl Summary {
 }
 
 /// Summary of several series: of all cells together, then of each series.
-pub fn of_all(all: &[&[Cell]]) -> Vec<Part> {
-    let summaries: Vec<Summary> = all.iter().map(|cells| Summary::of(cells)).collect();
-    let sum = |of: fn(&Summary) -> usize| summaries.iter().map(of).sum::<usize>();
+pub fn summary_parts(all: &[&[Cell]]) -> Vec<Part> {
+    let summaries: Vec<CellSummary> =
+        all.iter().map(|cells| CellSummary::from_cells(cells)).collect();
+    let sum = |of: fn(&CellSummary) -> usize| summaries.iter().map(of).sum::<usize>();
     let lead = format!(
         "{} of {} judged cells hold. A cell that holds is neither above nor below what is \
          tolerated. {} are fitted and {} not judged, and decide nothing; of these {} are near and \
@@ -95,7 +96,7 @@ pub fn of_all(all: &[&[Cell]]) -> Vec<Part> {
         sum(|of| of.off),
         sum(|of| of.model_only),
     );
-    let each = summaries.iter().map(|of| format!("{}: {}", of.series, of.told())).collect();
+    let each = summaries.iter().map(|of| format!("{}: {}", of.series, of.sentences())).collect();
     vec![Part::Lead(lead), Part::List(each)]
 }
 
@@ -118,10 +119,10 @@ mod tests {
             cell().judged(None, NOT_COMPARED),
             cell(),
         ];
-        let of = Summary::of(&cells);
+        let of = CellSummary::from_cells(&cells);
         let counts = (of.judged, of.hold, of.fitted, of.unjudged, of.near, of.off, of.model_only);
         assert_eq!(counts, (2, 1, 1, 3, 1, 1, 1));
-        let told = of.told();
+        let told = of.sentences();
         for words in [
             "1 of 2 judged cells hold. Fitted, so not judged: 1 (the readahead",
             "Not judged: 3, of which 1 are near and 1 off (drops",

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::stats::{Sample, percent};
+use crate::stats::{SampleStats, percent};
 
 /// Minimum number of seeds that shows the spread of a cell.
-const SEEDS_OF_A_SPREAD: usize = 20;
+const MIN_SPREAD_SEEDS: usize = 20;
 
 /// Maximum rounding error of a figure with three decimals.
-pub const HALF_A_DIGIT: f64 = 0.0005;
+pub const MAX_ROUNDING: f64 = 0.0005;
 
 const KIB_IN_A_GIB: f64 = (1u64 << 20) as f64;
 
@@ -19,7 +19,7 @@ const KIB_IN_A_GIB: f64 = (1u64 << 20) as f64;
 pub enum Tolerance {
     /// Not above the published figure, and below it by at most what a counter of the whole machine
     /// counts besides the file; both up to rounding.
-    Below(Beside),
+    Below(MachineReads),
     /// Off by at most this many percent.
     Percent(f64),
     /// The seeds overlap the range of the published runs.
@@ -33,17 +33,17 @@ pub enum Tolerance {
 
 impl Tolerance {
     /// Whether the median of `figures` holds; `None` if more seeds are needed.
-    pub fn holds(self, figures: &Sample, published: f64) -> Option<bool> {
+    pub fn holds(self, figures: &SampleStats, published: f64) -> Option<bool> {
         let figure = figures.median;
         let near = |most: f64| percent(figure, published).is_some_and(|off| off.abs() <= most);
         let inside = || {
             let spans = is_inside(figures, published);
-            (spans || figures.samples.len() >= SEEDS_OF_A_SPREAD).then_some(spans)
+            (spans || figures.samples.len() >= MIN_SPREAD_SEEDS).then_some(spans)
         };
         match self {
             Tolerance::Below(beside) => {
                 let below = published - figure;
-                Some((-HALF_A_DIGIT..=beside.bound_gib(figure) + HALF_A_DIGIT).contains(&below))
+                Some((-MAX_ROUNDING..=beside.bound_gib(figure) + MAX_ROUNDING).contains(&below))
             }
             Tolerance::Percent(most) => Some(near(most)),
             Tolerance::Runs(low, high) => Some(figures.min <= high && figures.max >= low),
@@ -55,17 +55,17 @@ impl Tolerance {
 }
 
 /// Whether `published` lies within one mode of `figures`, up to rounding.
-pub fn is_inside(figures: &Sample, published: f64) -> bool {
+pub fn is_inside(figures: &SampleStats, published: f64) -> bool {
     figures.modes.iter().any(|mode| {
         let bound = published.clamp(mode.min, mode.max);
-        (bound - published).abs() <= HALF_A_DIGIT
+        (bound - published).abs() <= MAX_ROUNDING
     })
 }
 
 impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tolerance::Below(Beside { fixed_kib, kib_for_a_gib }) => {
+            Tolerance::Below(MachineReads { fixed_kib, kib_for_a_gib }) => {
                 write!(f, "0 to {fixed_kib:.0} KiB + {kib_for_a_gib:.0} KiB/GiB below")
             }
             Tolerance::Percent(most) => write!(f, "{most} %"),
@@ -83,7 +83,7 @@ impl fmt::Display for Tolerance {
 /// guests, where each page that entered the cache was counted by file. None of these figures comes
 /// from a cell that they judge.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
+pub struct MachineReads {
     /// KiB in every run: the largest measured without memory pressure.
     pub fixed_kib: f64,
     /// KiB for each GiB read: the largest growth measured under memory pressure.
@@ -91,10 +91,10 @@ pub struct Beside {
 }
 
 /// The allowance from the measured runs.
-pub static BESIDE: LazyLock<Beside> = LazyLock::new(|| {
+pub static MACHINE_READS: LazyLock<MachineReads> = LazyLock::new(|| {
     let text = include_str!("../../../../data/whole-machine-6.12.toml");
     let data: Data = toml::from_str(text).expect("data/whole-machine-6.12.toml is of this form");
-    Beside::of(&data.run)
+    MachineReads::from_runs(&data.run)
 });
 
 #[derive(Debug, Deserialize)]
@@ -127,8 +127,8 @@ impl GuestRun {
     }
 }
 
-impl Beside {
-    fn of(runs: &[GuestRun]) -> Beside {
+impl MachineReads {
+    fn from_runs(runs: &[GuestRun]) -> MachineReads {
         let (fit, short): (Vec<&GuestRun>, Vec<&GuestRun>) =
             runs.iter().partition(|run| run.fits());
         // In excess of the guest's constant share.
@@ -137,7 +137,7 @@ impl Beside {
             let least = same.map(|own| own.beside_kib()).fold(f64::INFINITY, f64::min);
             (run.beside_kib() - least) / run.file_gib()
         };
-        Beside {
+        MachineReads {
             fixed_kib: fit.iter().map(|run| run.beside_kib()).fold(0.0, f64::max),
             kib_for_a_gib: short.into_iter().map(growth).fold(0.0, f64::max),
         }
@@ -154,10 +154,10 @@ mod tests {
     use super::*;
     use crate::published::mmap_miss::PUBLISHED;
 
-    const BESIDE_4_MIB: Beside = Beside { fixed_kib: 2048.0, kib_for_a_gib: 100.0 };
+    const BESIDE_4_MIB: MachineReads = MachineReads { fixed_kib: 2048.0, kib_for_a_gib: 100.0 };
 
     fn holds(figure: f64, published: f64) -> Option<bool> {
-        let gib = Sample::of(vec![figure]).unwrap();
+        let gib = SampleStats::from_sorted(vec![figure]).unwrap();
         Tolerance::Below(BESIDE_4_MIB).holds(&gib, published)
     }
 
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn published_runs_hold_a_figure_on_both_sides() {
         let holds = |figures: &[f64]| {
-            let figures = Sample::of(figures.to_vec()).unwrap();
+            let figures = SampleStats::from_sorted(figures.to_vec()).unwrap();
             Tolerance::Runs(0.03, 1.69).holds(&figures, 1.69)
         };
         assert_eq!(holds(&[0.5, 0.7]), Some(true));
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn between_two_outcomes_nothing_holds() {
-        let figures = Sample::of(vec![1.0, 1.1, 223.0, 223.4]).unwrap();
+        let figures = SampleStats::from_sorted(vec![1.0, 1.1, 223.0, 223.4]).unwrap();
         let inside = [1.05, 50.0, 223.2].map(|published| is_inside(&figures, published));
         assert_eq!(inside, [true, false, true]);
     }
@@ -203,7 +203,7 @@ mod tests {
     fn the_measured_allowance_is_small_beside_a_wrong_rule() {
         let published = PUBLISHED.case[0].rows.iter();
         for row in published.filter(|row| row.workload != "random") {
-            let bound = BESIDE.bound_gib(row.gib) + HALF_A_DIGIT;
+            let bound = MACHINE_READS.bound_gib(row.gib) + MAX_ROUNDING;
             assert!(bound < 0.1, "{}: {bound}", row.workload);
         }
     }
@@ -216,8 +216,11 @@ mod tests {
     #[test]
     fn the_allowance_is_a_fixed_part_and_one_that_grows_where_memory_is_short() {
         let runs = [run("a", 1, 300), run("a", 4, 500), run("b", 4, 900), run("a", 40, 700)];
-        assert_eq!(Beside::of(&runs), Beside { fixed_kib: 900.0, kib_for_a_gib: 10.0 });
-        assert_eq!(Beside::of(&runs).bound_gib(2.0), 920.0 / 1048576.0);
+        assert_eq!(
+            MachineReads::from_runs(&runs),
+            MachineReads { fixed_kib: 900.0, kib_for_a_gib: 10.0 }
+        );
+        assert_eq!(MachineReads::from_runs(&runs).bound_gib(2.0), 920.0 / 1048576.0);
     }
 
     #[test]

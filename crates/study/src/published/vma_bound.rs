@@ -2,20 +2,22 @@
 
 use std::sync::LazyLock;
 
-use filemap_job::{Job, JobSpec, PhaseSpec, Record};
+use filemap_job::{Job, JobFlags, PhaseSpec, Record};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::cell::{Cell, FAILS, NOT_COMPARED};
+use super::cell_table::signed;
 use super::data::{Notes, Series, Values};
-use super::shown::signed;
-use super::study::{Begin, Chosen, Found, Length, Options, Study};
+use super::study::{
+    BeginProgress, PublishedOptions, SeriesFindings, Study, StudyLength, StudyResult,
+};
 use crate::error::Error;
-use crate::stats::{Sample, percent};
+use crate::stats::{SampleStats, percent};
 
 pub const NAME: &str = "vma-bound";
 
-static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
+static PUBLISHED: LazyLock<VmaBoundData> = LazyLock::new(|| Series::figures(NAME));
 
 /// Without the series, and with it.
 const VARIANTS: [&str; 2] = ["baseline", NAME];
@@ -27,7 +29,7 @@ const TOUCHES: [&str; 2] = ["in order", "10 %"];
 const READ_AHEAD_KB: u64 = 128;
 
 #[derive(Deserialize)]
-struct Published {
+struct VmaBoundData {
     rows: Vec<FioRow>,
     /// Jobs shaped like fio's.
     fio: Vec<Shape>,
@@ -50,7 +52,7 @@ struct FioRow {
 #[serde(deny_unknown_fields)]
 struct Shape {
     name: String,
-    job: JobSpec,
+    job: JobFlags,
 }
 
 /// The study of the series.
@@ -62,8 +64,8 @@ struct VmaBound {
 }
 
 /// The study, with programs of this machine if there are any.
-pub fn study(options: &Options, _: Length) -> Chosen {
-    let jobs = |spec: &JobSpec| Some((spec.file.clone()?, program_jobs(spec)));
+pub fn study(options: &PublishedOptions, _: StudyLength) -> StudyResult {
+    let jobs = |spec: &JobFlags| Some((spec.file.clone()?, program_jobs(spec)));
     let programs = options.programs.iter().filter_map(jobs);
     let programs = programs.filter(|(_, jobs)| !jobs.is_empty()).collect();
     Ok(Box::new(VmaBound { programs, absent: options.absent.clone() }))
@@ -82,7 +84,7 @@ fn shapes() -> impl Iterator<Item = (&'static str, &'static Shape)> {
 
 impl Shape {
     fn job(&self, variant: &str) -> Job {
-        let spec = JobSpec { with: Some(variant.to_string()), ..self.job.clone() };
+        let spec = JobFlags { with: Some(variant.to_string()), ..self.job.clone() };
         spec.validate(None).expect("the shapes of this study are jobs")
     }
 
@@ -93,7 +95,7 @@ impl Shape {
 }
 
 /// Jobs of a program: each access pattern without and with the series.
-fn program_jobs(program: &JobSpec) -> Vec<Job> {
+fn program_jobs(program: &JobFlags) -> Vec<Job> {
     let phase = |workload: &str, accesses: Option<u64>, fraction: Option<f64>| PhaseSpec {
         workload: Some(workload.to_string()),
         accesses,
@@ -107,7 +109,7 @@ fn program_jobs(program: &JobSpec) -> Vec<Job> {
     ];
     let jobs = touches.into_iter().flat_map(|phases| {
         VARIANTS.map(|variant| {
-            let spec = JobSpec {
+            let spec = JobFlags {
                 with: Some(variant.to_string()),
                 read_ahead_kb: Some(READ_AHEAD_KB),
                 workload: None,
@@ -127,7 +129,7 @@ impl Study for VmaBound {
         shapes.chain(self.programs.iter().flat_map(|(_, jobs)| jobs.clone())).collect()
     }
 
-    fn found(&self, records: &[Record], _: &Begin<'_>) -> Result<Found, Error> {
+    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let mut outside_after = 0;
         let mut cells = Vec::new();
         let mut records = records.iter();
@@ -209,8 +211,8 @@ fn absent_cell(file: &str) -> Cell {
 /// A published row that the model does not reproduce.
 fn fio_cell(row: &FioRow) -> Cell {
     let [before, after] = [&row.before_mib_s, &row.after_mib_s]
-        .map(|runs| Sample::of(runs.clone()).expect("each row has five runs"));
-    let range = |runs: &Sample| format!("{}-{}", runs.min, runs.max);
+        .map(|runs| SampleStats::from_sorted(runs.clone()).expect("each row has five runs"));
+    let range = |runs: &SampleStats| format!("{}-{}", runs.min, runs.max);
     let figures = json!({
         "published_mib_s": { "before": row.before_mib_s, "after": row.after_mib_s },
         "published_median_mib_s": { "before": before.median, "after": after.median },
@@ -245,7 +247,7 @@ fn revert(cells: &[Cell]) -> Option<Values<'_>> {
     let worse = programs.iter().filter(|cell| majors(cell)[0] > majors(cell)[1]).count();
     let [most, least] = programs.iter().map(|cell| majors(cell)).max()?;
     let range = |percents: Vec<f64>| {
-        let percents = Sample::of(percents)?;
+        let percents = SampleStats::from_sorted(percents)?;
         let [from, to] = [percents.min, percents.max].map(|percent| signed(percent, 1));
         Some(if from == to { format!("{from} %") } else { format!("{from} to {to} %") })
     };
@@ -273,7 +275,7 @@ mod tests {
     fn the_data_is_whole() {
         let five = |row: &FioRow| row.before_mib_s.len() == 5 && row.after_mib_s.len() == 5;
         assert!(PUBLISHED.rows.len() == 4 && PUBLISHED.rows.iter().all(five));
-        let jobs = study(&Options::default(), Length::Short).unwrap().jobs();
+        let jobs = study(&PublishedOptions::default(), StudyLength::Short).unwrap().jobs();
         assert_eq!(jobs.len(), 2 * (4 + 10));
     }
 }

@@ -3,7 +3,7 @@
 mod shrink;
 
 use filemap_job::random::{self, Rng};
-use filemap_job::{JobSpec, PhaseSpec, SizeText};
+use filemap_job::{JobFlags, PhaseSpec, SizeText};
 
 pub use shrink::{Shrinks, shrink};
 
@@ -16,7 +16,7 @@ pub fn size(pages: u64) -> Option<SizeText> {
 }
 
 /// Random job `number` of the sequence for `seed`. A running kernel can execute every such job.
-pub fn drawn(seed: u64, number: u64) -> JobSpec {
+pub fn drawn(seed: u64, number: u64) -> JobFlags {
     let mut rng = Rng(Rng(seed).next() ^ number);
     let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
     let pages = least + rng.below(most - least);
@@ -25,7 +25,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
     let length = if rng.chance(50) { pages - offset } else { 1 + rng.below(pages - offset) };
     let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
     let phases = 1 + rng.below(6);
-    let mut spec = JobSpec {
+    let mut spec = JobFlags {
         seed: Some(1 + rng.below(1 << 40)),
         file_size: Some(SizeText::of(bytes)),
         map_offset: size(offset),
@@ -41,7 +41,7 @@ pub fn drawn(seed: u64, number: u64) -> JobSpec {
         read_ahead_kb: Some(rng.pick(&READ_AHEAD_KB)),
         fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
         phase: (0..phases).map(|_| phase(&mut rng, length)).collect(),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     // A piece with the protection that the mapping already has would not split the VMA.
     spec.split_prot = match (spec.private, spec.exec) {

@@ -85,12 +85,12 @@ fn threads(run: &Run) -> Table {
 }
 
 fn table(of: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
-    Table::of([of], heads.iter().copied(), rows).at_most(MAX_ROWS, 0)
+    Table::from_parts([of], heads.iter().copied(), rows).truncate_rows(MAX_ROWS, 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{FileRun, ProgramSpec, Ran, ThreadRun};
+    use filemap_job::{FileRun, JobSpec, Ran, ThreadRun};
     use serde_json::Map;
 
     use super::*;
@@ -115,7 +115,7 @@ mod tests {
             files: (0..files as u64).map(file).collect(),
             ..Run::default()
         };
-        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
         let (engine, environment) = (EngineKind::Model, Map::new());
         Record::of(&program, Ran { engine, environment, runs: vec![run] })
     }

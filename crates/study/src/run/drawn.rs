@@ -6,20 +6,21 @@ use maud::html;
 
 use crate::explain::{RunHistory, pictures};
 use crate::figures::{Figure, READ_OF_USED};
-use crate::measure::Measure;
-use crate::measures::Measures;
+use crate::measure::Measurement;
+use crate::measures::RecordMeasurements;
 use crate::record::{outcomes, runs_are};
 
 /// Maximum number of headline figures.
 const MOST_CARDS: usize = 5;
 
 /// The headline figures of `record`.
-pub(crate) fn cards(record: &Record, measures: &Measures) -> Vec<Card> {
+pub(crate) fn cards(record: &Record, measures: &RecordMeasurements) -> Vec<Card> {
     let known = measures.iter().filter_map(|(figure, own)| Some((figure.rank()?, figure, own?)));
-    let is_shown = |figure: &Figure, own: &Measure| figure.key != "evicted_bytes" || own.max > 0.0;
+    let is_shown =
+        |figure: &Figure, own: &Measurement| figure.key != "evicted_bytes" || own.max > 0.0;
     let mut ranked: Vec<_> = known.filter(|(_, figure, own)| is_shown(figure, own)).collect();
     ranked.sort_by_key(|(rank, ..)| *rank);
-    let card = |(_, figure, own): (usize, &Figure, &Measure)| {
+    let card = |(_, figure, own): (usize, &Figure, &Measurement)| {
         let name = match figure.key {
             READ_OF_USED => "read, against what is used".to_string(),
             _ => figure.row_name([record.engine.as_str()]).trim().to_string(),
@@ -50,7 +51,7 @@ pub(super) fn parts(record: &Record, history: Option<&RunHistory>) -> Vec<Part> 
         None => {}
     }
     let outcomes = [outcomes("this job".to_string(), record)];
-    parts.extend(filemap_report::spread(&outcomes, runs_are(record)).map(Part::Plot));
+    parts.extend(filemap_report::spread_plot(&outcomes, runs_are(record)).map(Part::Plot));
     parts
 }
 

@@ -21,16 +21,16 @@ use crate::explain::{self, RunHistory};
 use crate::footer::{Footer, scope_of};
 use crate::job_input::PlannedJob;
 use crate::json::{in_one_line, to_json};
-use crate::measures::Measures;
+use crate::measures::RecordMeasurements;
 use crate::record::{self, spreads, values};
 use crate::seeds::{self, with_seeds};
 use crate::setup;
 use crate::spread;
-use crate::stats::{MAD, Sample};
+use crate::stats::{MAD, SampleStats};
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct RunOptions {
     /// Number of seeds; `None` runs one.
     pub seeds: Option<u64>,
     /// Whether settings of this machine may be changed (`--apply`).
@@ -46,14 +46,14 @@ pub struct Asked {
 pub fn run(
     mut planned: PlannedJob,
     engines: &impl Engines,
-    asked: Asked,
+    asked: RunOptions,
 ) -> Result<RunRecord, Error> {
     let (jobs, count) = (std::slice::from_ref(&planned.job), asked.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut planned.profile);
-    let begun = seeds::spent();
+    let begun = seeds::process_cpu_time();
     let mut records = engine::run_jobs(engines, jobs, profiles, count, asked.apply)?;
     let mut record = records.pop().expect("one job has one record");
-    planned.warn(&mut record, asked.seeds, seeds::spent() - begun)?;
+    planned.warn(&mut record, asked.seeds, seeds::process_cpu_time() - begun)?;
     let PlannedJob { input, job, profile, .. } = planned;
     let history = if asked.history { explain::run_history(&job, &profile, &record)? } else { None };
     let command = with_seeds(input.command("run", &job), asked.seeds);
@@ -68,7 +68,7 @@ pub struct RunRecord {
     pub record: Record,
     /// Spread of each figure over all runs; recomputed when a record lacks them.
     #[serde(default)]
-    measures: Measures,
+    measures: RecordMeasurements,
     #[serde(default)]
     used_pages: Option<u64>,
     /// The history of the first run in the model; null for runs on a kernel.
@@ -89,7 +89,7 @@ impl RunRecord {
     /// The record of `job`, with the history of its first run. `command` repeats the run.
     pub fn new(record: Record, job: &Job, history: Option<RunHistory>, command: String) -> Self {
         RunRecord {
-            measures: Measures::of(&record, Some(job)),
+            measures: RecordMeasurements::from_record(&record, Some(job)),
             used_pages: job.used_pages(),
             history,
             scope: scope_of(&record),
@@ -113,7 +113,7 @@ impl RunRecord {
     /// The report; with `verbose`, it also lists every counter under its JSON name.
     pub fn report(&self, verbose: bool) -> Report {
         let record = &self.record;
-        let measures = self.measures.or_of(record);
+        let measures = self.measures.or_computed(record);
         let mut parts = vec![
             Part::Heading(record::title(record)),
             Part::Cards(cards(record, &measures)),
@@ -129,7 +129,7 @@ impl RunRecord {
         }
         parts.extend(by_table::waited(record));
         if spread::seeds(record) > 1 {
-            let read = Sample::of(spread::bytes_read(record));
+            let read = SampleStats::from_sorted(spread::bytes_read(record));
             let note = read.as_ref().and_then(|read| spread::note("The job", read));
             parts.extend(note.map(Part::Paragraph));
         }
@@ -173,11 +173,11 @@ fn table(
         row.truncate(1 + names.len());
         row
     });
-    Table::of([of], names.iter().copied(), rows)
+    Table::from_parts([of], names.iter().copied(), rows)
 }
 
 /// The headline figures.
-fn figures_table(record: &Record, measures: &Measures) -> Table {
+fn figures_table(record: &Record, measures: &RecordMeasurements) -> Table {
     let of = match (record.runs.len(), spread::seeds(record)) {
         (0 | 1, _) => "figure".to_string(),
         (runs, 1) => format!("{runs} runs"),
@@ -210,5 +210,5 @@ fn rows(record: &Record) -> Table {
         [record.engine.clone(), run.seed.to_string()].into_iter().chain(cells).collect()
     };
     let names = ["engine", "seed"].into_iter().chain(values(&Run::default()).map(|(name, _)| name));
-    Table::of(names, [""; 0], record.runs.iter().map(row))
+    Table::from_parts(names, [""; 0], record.runs.iter().map(row))
 }

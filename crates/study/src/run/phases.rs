@@ -36,9 +36,9 @@ pub(super) fn part(record: &Record) -> Option<Part> {
         row
     });
     let heads = SHOWN.iter().map(|(_, heading)| *heading).chain(["ms"]);
-    let mut table = Table::of(["phase", "does"], heads, rows);
+    let mut table = Table::from_parts(["phase", "does"], heads, rows);
     table.columns[0].right = true;
-    Some(Part::Table(table.at_most(MAX_ROWS, 1)))
+    Some(Part::Table(table.truncate_rows(MAX_ROWS, 1)))
 }
 
 /// The row label of a phase, in a job of `threads` threads.
@@ -63,7 +63,7 @@ pub(super) fn rows(record: &Record) -> Table {
     let names = names.chain(Counters::NAMES.iter().copied()).chain(["elapsed_ns"]);
     let of_run =
         |run: &'_ Run| -> Vec<_> { run.phases.iter().enumerate().map(|of| row(run, of)).collect() };
-    Table::of(names, [""; 0], record.runs.iter().flat_map(of_run))
+    Table::from_parts(names, [""; 0], record.runs.iter().flat_map(of_run))
 }
 
 fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
@@ -72,13 +72,13 @@ fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::JobFlags;
     use serde_json::Map;
 
     use super::*;
 
     fn record(runs: &[&[(u64, Option<u64>)]]) -> Record {
-        let spec = JobSpec::from_toml("workload = 'first'\naccesses = 3\nfile_size = '1m'");
+        let spec = JobFlags::from_toml("workload = 'first'\naccesses = 3\nfile_size = '1m'");
         let job = spec.unwrap().validate(None).unwrap();
         let phase = |&(ns, pages): &(u64, Option<u64>)| PhaseRun {
             does: "/a/long/path/of/pages-accessed.txt".to_string(),

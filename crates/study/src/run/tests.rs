@@ -1,6 +1,6 @@
 //! Runs on mock engines.
 
-use filemap_job::JobSpec;
+use filemap_job::JobFlags;
 use serde_json::Value;
 
 use super::*;
@@ -9,9 +9,9 @@ use crate::job_input::{JobInput, JobSource};
 
 fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
-    let flags = JobSpec::from_toml(&text).unwrap();
+    let flags = JobFlags::from_toml(&text).unwrap();
     let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
-    let asked = Asked { seeds, apply: false, history: false };
+    let asked = RunOptions { seeds, apply: false, history: false };
     let record = run(input.plan()?, mock, asked)?;
     Ok(serde_json::from_str(&record.report(false).record_json).unwrap())
 }

@@ -1,35 +1,35 @@
 //! Draws the jobs of a search: random ones, and variations of findings.
 
 use filemap_job::random::Rng;
-use filemap_job::{JobSpec, PhaseSpec, SizeText, parse_size};
+use filemap_job::{JobFlags, PhaseSpec, SizeText, parse_size};
 
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB, size};
 
 /// Maximum file size in pages.
-const MOST_PAGES: u64 = 16_384;
+const MAX_FILE_PAGES: u64 = 16_384;
 
 /// Maximum number of accesses of a phase.
-const MOST_ACCESSES: u64 = 8192;
+const MAX_PHASE_ACCESSES: u64 = 8192;
 
 /// The space of jobs: keys that the user has fixed.
-pub struct Space {
-    fixed: JobSpec,
+pub struct JobSpace {
+    fixed: JobFlags,
 }
 
-impl Space {
+impl JobSpace {
     /// The space with the keys in `flags` fixed.
-    pub fn of(flags: JobSpec) -> Space {
-        Space { fixed: flags }
+    pub fn new(flags: JobFlags) -> JobSpace {
+        JobSpace { fixed: flags }
     }
 
     /// Machine keys of the jobs, and the kernel if it is not `kernel`.
-    pub(super) fn place(&self, kernel: Option<String>) -> JobSpec {
+    pub(super) fn machine_keys(&self, kernel: Option<String>) -> JobFlags {
         let kernel = kernel.or(self.fixed.kernel.clone());
-        JobSpec { kernel, machine: self.fixed.machine.clone(), ..JobSpec::default() }
+        JobFlags { kernel, machine: self.fixed.machine.clone(), ..JobFlags::default() }
     }
 
     /// Random job `number` of `seed`.
-    pub fn drawn(&self, seed: u64, number: u64) -> JobSpec {
+    pub fn random_job(&self, seed: u64, number: u64) -> JobFlags {
         let mut job = random_jobs::drawn(seed, number);
         let mut rng = Rng(Rng(seed ^ number).next());
         let pages = pages(&job.file_size);
@@ -39,25 +39,25 @@ impl Space {
         if rng.chance(20) {
             job.fault_around = Some(SizeText(rng.pick(&["4k", "16k", "256k"]).to_string()));
         }
-        self.of_space(job)
+        self.with_fixed_keys(job)
     }
 
     /// A variation of `job` in one or a few keys.
-    pub fn changed(&self, job: &JobSpec, rng: &mut Rng) -> JobSpec {
+    pub fn vary_job(&self, job: &JobFlags, rng: &mut Rng) -> JobFlags {
         let mut changed = job.clone();
         for _ in 0..1 + rng.below(3) {
-            change(&mut changed, rng);
+            redraw_key(&mut changed, rng);
         }
-        self.of_space(changed)
+        self.with_fixed_keys(changed)
     }
 
     /// Whether `job` has the fixed keys.
-    pub fn has(&self, job: &JobSpec) -> bool {
-        self.of_space(job.clone()) == *job
+    pub fn has(&self, job: &JobFlags) -> bool {
+        self.with_fixed_keys(job.clone()) == *job
     }
 
     /// `job` with the fixed keys. A fixed workload applies to each phase.
-    fn of_space(&self, mut job: JobSpec) -> JobSpec {
+    fn with_fixed_keys(&self, mut job: JobFlags) -> JobFlags {
         let mut fixed = self.fixed.clone();
         let (workload, accesses) = (fixed.workload.take(), fixed.accesses.take());
         let (fraction, bs) = (fixed.fraction.take(), fixed.bs.take());
@@ -84,7 +84,7 @@ fn pages(size: &Option<SizeText>) -> u64 {
 }
 
 /// Doubles, halves, increments or decrements `number`, within 1 and `most`.
-fn varied(rng: &mut Rng, number: u64, most: u64) -> u64 {
+fn vary_number(rng: &mut Rng, number: u64, most: u64) -> u64 {
     let other = match rng.below(4) {
         0 => number.saturating_mul(2),
         1 => number / 2,
@@ -95,18 +95,18 @@ fn varied(rng: &mut Rng, number: u64, most: u64) -> u64 {
 }
 
 /// Redraws one key of `job`.
-fn change(job: &mut JobSpec, rng: &mut Rng) {
+fn redraw_key(job: &mut JobFlags, rng: &mut Rng) {
     let mapped = pages(&job.map_len).max(1);
     match rng.below(11) {
         0 => {
-            let pages = varied(rng, pages(&job.file_size), MOST_PAGES);
+            let pages = vary_number(rng, pages(&job.file_size), MAX_FILE_PAGES);
             job.file_size = size(pages);
             (job.map_offset, job.map_len) = (size(0), size(pages));
         }
         1 => {
             let split = match job.split {
                 Some(_) if rng.chance(20) => None,
-                Some(split) => Some(varied(rng, split, mapped)),
+                Some(split) => Some(vary_number(rng, split, mapped)),
                 None => Some(1 + rng.below(mapped.min(64))),
             };
             job.split = split;
@@ -138,13 +138,15 @@ fn change(job: &mut JobSpec, rng: &mut Rng) {
     }
 }
 
-fn change_phase(job: &mut JobSpec, rng: &mut Rng, mapped: u64) {
+fn change_phase(job: &mut JobFlags, rng: &mut Rng, mapped: u64) {
     let which = rng.below(job.phase.len().max(1) as u64) as usize;
     let Some(phase) = job.phase.get_mut(which) else { return };
     match (rng.below(3), phase.accesses) {
-        (0, Some(accesses)) => phase.accesses = Some(varied(rng, accesses, MOST_ACCESSES)),
+        (0, Some(accesses)) => {
+            phase.accesses = Some(vary_number(rng, accesses, MAX_PHASE_ACCESSES))
+        }
         // One access for each page.
-        (1, Some(_)) => phase.accesses = Some(mapped.min(MOST_ACCESSES)),
+        (1, Some(_)) => phase.accesses = Some(mapped.min(MAX_PHASE_ACCESSES)),
         _ => {
             let PhaseSpec { workload, bs, .. } = random_jobs::phase(rng, mapped);
             (phase.workload, phase.bs) = (workload, bs);
@@ -158,13 +160,13 @@ mod tests {
 
     #[test]
     fn most_jobs_of_a_space_are_jobs() {
-        let fixed = JobSpec::from_toml("read_ahead_kb = 128\nfile_size = '4m'").unwrap();
-        for space in [Space::of(JobSpec::default()), Space::of(fixed.clone())] {
+        let fixed = JobFlags::from_toml("read_ahead_kb = 128\nfile_size = '4m'").unwrap();
+        for space in [JobSpace::new(JobFlags::default()), JobSpace::new(fixed.clone())] {
             let mut rng = Rng(1);
             let mut valid = 0;
             for number in 0..200 {
-                let drawn = space.drawn(7, number);
-                let changed = space.changed(&drawn, &mut rng);
+                let drawn = space.random_job(7, number);
+                let changed = space.vary_job(&drawn, &mut rng);
                 for job in [drawn, changed] {
                     assert_eq!(job.clone().overlay(space.fixed.clone()), job);
                     valid += u32::from(job.validate(None).is_ok());

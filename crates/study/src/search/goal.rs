@@ -22,7 +22,7 @@ impl Metric {
     const ALL: [Metric; 3] = [Metric::Bytes, Metric::Majors, Metric::Elapsed];
 
     /// Name in flags and reports, wording in headings, and unit.
-    const fn told(self) -> (&'static str, &'static str, Unit) {
+    const fn description(self) -> (&'static str, &'static str, Unit) {
         match self {
             Metric::Bytes => ("bytes", "bytes read", Unit::Bytes),
             Metric::Majors => ("majors", "major faults", Unit::Count),
@@ -31,17 +31,17 @@ impl Metric {
     }
 
     const fn name(self) -> &'static str {
-        self.told().0
+        self.description().0
     }
 
     /// Wording in headings.
     pub(super) const fn words(self) -> &'static str {
-        self.told().1
+        self.description().1
     }
 
     /// Formats the value of `cost`.
-    pub(super) fn shown(self, cost: &Cost) -> String {
-        self.told().2.text(cost.figure(self) as f64)
+    pub(super) fn format_cost(self, cost: &RunCost) -> String {
+        self.description().2.text(cost.figure(self) as f64)
     }
 }
 
@@ -78,7 +78,7 @@ impl Goal {
     }
 
     /// How far the goal is met: ratio (0 counts as 1) and difference; `None` if it is not met.
-    pub fn gain(self, first: &Cost, second: &Cost) -> Option<(f64, u64)> {
+    pub fn gain(self, first: &RunCost, second: &RunCost) -> Option<(f64, u64)> {
         let [one, two] = [first, second].map(|cost| cost.figure(self.metric()));
         let (low, high) = match self {
             Goal::Worse(_) => (one, two),
@@ -116,7 +116,7 @@ impl TryFrom<String> for Goal {
 
 /// Cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Cost {
+pub struct RunCost {
     /// Bytes of the file that enter the page cache.
     pub bytes_read: u64,
     /// Major faults.
@@ -125,10 +125,10 @@ pub struct Cost {
     pub elapsed_ns: u64,
 }
 
-impl Cost {
+impl RunCost {
     /// Cost of `run`.
-    pub fn of(run: &Run) -> Cost {
-        Cost {
+    pub fn from_run(run: &Run) -> RunCost {
+        RunCost {
             bytes_read: run.counters.bytes_read.unwrap_or(0),
             major_faults: run.counters.major_faults.unwrap_or(0),
             elapsed_ns: run.elapsed_ns.unwrap_or(0),
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_goal_is_met_by_what_it_says() {
-        let cost = |major_faults| Cost { major_faults, ..Cost::default() };
+        let cost = |major_faults| RunCost { major_faults, ..RunCost::default() };
         let (one, many) = (cost(1), cost(4096));
         let gain = |goal: Goal| goal.gain(&one, &many);
         assert_eq!(gain(Goal::Worse(Metric::Majors)), Some((4096.0, 4095)));

@@ -10,33 +10,33 @@ use crate::error::Error;
 ///
 /// # Errors
 /// Errors of the model.
-pub fn of(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
+pub fn find_mechanism(jobs: [&Job; 2], profile: &Profile) -> Result<Option<String>, Error> {
     let mut logs = jobs.map(|job| ShownLog::default().under(&job.rules));
     for (job, log) in jobs.iter().zip(&mut logs) {
         trace(job, profile, log)?;
     }
     let [first, second] = logs.map(ShownLog::into_lines);
-    if let Some(mechanism) = of_logs(&first, &second) {
+    if let Some(mechanism) = first_difference(&first, &second) {
         return Ok(Some(mechanism));
     }
     let mut all: [Vec<Decision>; 2] = Default::default();
     for (job, log) in jobs.iter().zip(&mut all) {
         trace(job, profile, log)?;
     }
-    Ok(unseen(&all[0], &all[1]))
+    Ok(untraced_difference(&all[0], &all[1]))
 }
 
 /// Wording of the first difference of two logs; `None` if they are equal.
 ///
 /// Windows and folios added to the cache are compared first, other decisions only if these are
 /// equal: a different window changes later faults, and which of those comes first is incidental.
-fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
+fn first_difference(first: &[Decision], second: &[Decision]) -> Option<String> {
     let reads = |log: &[Decision]| -> Vec<(Decision, &'static str)> {
         let with_entry = log.iter().scan("", |entered, line| {
             *entered = entry(line).unwrap_or(entered);
             Some((*line, *entered))
         });
-        with_entry.filter(|(line, _)| window(line).is_some()).collect()
+        with_entry.filter(|(line, _)| read_range(line).is_some()).collect()
     };
     let (one, two) = (reads(first), reads(second));
     let same = one.iter().zip(&two).take_while(|(a, b)| a.0 == b.0).count();
@@ -54,7 +54,7 @@ fn of_logs(first: &[Decision], second: &[Decision]) -> Option<String> {
 }
 
 /// Likewise for decisions without a tracepoint: locks, credits and mmap_miss.
-fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
+fn untraced_difference(first: &[Decision], second: &[Decision]) -> Option<String> {
     let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
     let name = |decision: &Decision| {
         let line = serde_json::to_value(decision).ok()?;
@@ -81,7 +81,7 @@ fn entry(line: &Decision) -> Option<&'static str> {
 
 /// The range of `line` if it reads or adds pages: first page, end, and the marked page counted from
 /// the end (0 for added folios).
-fn window(line: &Decision) -> Option<(u64, u64, u64)> {
+fn read_range(line: &Decision) -> Option<(u64, u64, u64)> {
     match *line {
         Decision::Added { start, order, folios, .. } => {
             Some((start.0, start.0 + (folios << order.0), 0))
@@ -95,8 +95,8 @@ fn window(line: &Decision) -> Option<(u64, u64, u64)> {
 }
 
 fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
-    if let (Some(one), Some(two)) = (a.and_then(window), b.and_then(window)) {
-        return windows(one, two);
+    if let (Some(one), Some(two)) = (a.and_then(read_range), b.and_then(read_range)) {
+        return window_difference(one, two);
     }
     match (a, b) {
         (
@@ -116,7 +116,7 @@ fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
         (Some(Decision::Faulted { .. }), Some(Decision::Faulted { .. })) => {
             "another page faults next".to_string()
         }
-        (one, two) => match (one.map(kind), two.map(kind)) {
+        (one, two) => match (one.map(decision_kind), two.map(decision_kind)) {
             (one, two) if one == two => "the same kind of decision has other values".to_string(),
             (one, None) => format!("only the first {}", one.unwrap_or("goes on")),
             (None, two) => format!("only the second {}", two.unwrap_or("goes on")),
@@ -126,7 +126,7 @@ fn words(a: Option<&Decision>, b: Option<&Decision>) -> String {
 }
 
 /// Wording of how window `two` differs from `one`.
-fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
+fn window_difference(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
     let mut parts = Vec::new();
     if one.0 != two.0 {
         parts.push(if two.0 > one.0 { "begins later" } else { "begins earlier" });
@@ -142,7 +142,7 @@ fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
 }
 
 /// Wording of a decision's kind.
-fn kind(line: &Decision) -> &'static str {
+fn decision_kind(line: &Decision) -> &'static str {
     match ShownKind::of(line) {
         Some(ShownKind::Faulted) => "goes on with another fault",
         Some(ShownKind::LookedUp) => "looks a page up",
@@ -179,14 +179,14 @@ mod tests {
     fn a_clipped_window_is_told_by_the_side_that_was_clipped() {
         let fault = Decision::Faulted { index: PageIndex(9) };
         let log = |second: Decision| vec![fault, second];
-        let found = |second| of_logs(&log(window(0, 32, 8)), &log(second)).unwrap();
+        let found = |second| first_difference(&log(window(0, 32, 8)), &log(second)).unwrap();
         assert_eq!(found(window(4, 28, 8)), "what the second reads begins later, in a fault");
         assert_eq!(found(window(0, 16, 8)), "what the second reads ends earlier, in a fault");
         let both = "what the second reads begins later and ends earlier, in a fault";
         assert_eq!(found(window(4, 8, 8)), both);
         assert_eq!(found(window(0, 32, 4)), "what the second reads has another mark, in a fault");
-        let found = of_logs(&log(window(0, 32, 8)), &[fault]).unwrap();
+        let found = first_difference(&log(window(0, 32, 8)), &[fault]).unwrap();
         assert_eq!(found, "only the first reads more, in a fault");
-        assert_eq!(of_logs(&[fault], &[fault]), None);
+        assert_eq!(first_difference(&[fault], &[fault]), None);
     }
 }

@@ -1,16 +1,16 @@
 //! The search for jobs that tell two variants apart, or that the second makes worse.
 
 mod draw;
-mod found;
+mod findings;
 mod goal;
 mod mechanism;
 mod record;
-mod searching;
+mod rounds;
 mod state;
 
-pub use draw::Space;
-pub use found::Found;
+pub use draw::JobSpace;
+pub use findings::SearchFindings;
 pub use goal::{Goal, Metric};
-pub use record::Search;
-pub use searching::{Searching, variants_flag};
-pub use state::{Keeper, State};
+pub use record::SearchRecord;
+pub use rounds::{SearchOptions, variants_flag};
+pub use state::{SearchControl, SearchState};

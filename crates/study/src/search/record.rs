@@ -1,21 +1,21 @@
 //! Record and report of a search.
 
 use filemap_job::record::RecordKind;
-use filemap_job::{Job, JobSpec, Run};
+use filemap_job::{Job, JobFlags, Run};
 use serde::{Deserialize, Serialize};
 
-use super::goal::{Cost, Goal};
+use super::goal::{Goal, RunCost};
 use crate::footer::Footer;
 use filemap_report::units::number;
-use filemap_report::{Column, Head, Part, Report, Table, csv, raw};
+use filemap_report::{Column, Head, Part, Report, Table, csv_column, csv_table};
 
 /// Maximum number of mechanisms in a report; JSON and CSV have all.
-const MOST_SHOWN: usize = 10;
+const MAX_SHOWN_MECHANISMS: usize = 10;
 
 /// Record of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Search {
+pub struct SearchRecord {
     pub schema: u32,
     /// What the record is of.
     pub kind: RecordKind,
@@ -34,20 +34,20 @@ pub struct Search {
     /// Number of drawn jobs that are equal in both variants.
     pub alike: u64,
     /// Findings by mechanism, the largest ratio first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<MechanismGroup>,
     /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Jobs of one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Group {
+pub struct MechanismGroup {
     /// The difference: the first decision that differs, or for thrash the wait that changes most.
     pub mechanism: String,
     /// Number of jobs found.
     pub jobs: u64,
     /// One for each of [`CASES`].
-    pub cases: [Case; 3],
+    pub cases: [SearchCase; 3],
 }
 
 /// The smallest job of a mechanism, and the simplest ones with the largest ratio and difference.
@@ -55,27 +55,27 @@ pub(super) const CASES: [&str; 3] = ["smallest", "largest-ratio", "largest-diffe
 
 /// A finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Case {
+pub struct SearchCase {
     /// `smallest`, `largest-ratio` or `largest-difference`.
     pub case: String,
     /// Number of accesses of all phases.
     pub accesses: u64,
     /// Its cost in the first variant.
-    pub first: Cost,
+    pub first: RunCost,
     /// Its cost in the second variant.
-    pub second: Cost,
+    pub second: RunCost,
     /// The job, with the keys of a job file.
-    pub job: JobSpec,
+    pub job: JobFlags,
     /// Command that repeats it; JOB.toml stands for a file with the job.
     pub command: String,
 }
 
-impl Case {
+impl SearchCase {
     /// The job of `spec`, which is `job`, with its `runs` in both variants.
-    pub(super) fn new(spec: JobSpec, job: &Job, runs: [&Run; 2]) -> Self {
-        let [first, second] = runs.map(Cost::of);
+    pub(super) fn new(spec: JobFlags, job: &Job, runs: [&Run; 2]) -> Self {
+        let [first, second] = runs.map(RunCost::from_run);
         let accesses = job.accesses().map(|phase| phase.accesses).sum();
-        Case { accesses, first, second, job: spec, ..Case::default() }
+        SearchCase { accesses, first, second, job: spec, ..SearchCase::default() }
     }
 
     /// How far it meets `goal`: ratio and difference.
@@ -85,25 +85,25 @@ impl Case {
 }
 
 /// A case and its group.
-type Row<'a> = (&'a Group, &'a Case);
+type Row<'a> = (&'a MechanismGroup, &'a SearchCase);
 
 /// Columns of a case.
 const fn columns<'a>() -> [Column<Row<'a>>; 10] {
     [
-        raw("mechanism", |row| row.0.mechanism.as_str().into()),
-        raw("jobs", |row| row.0.jobs.into()),
-        raw("case", |row| row.1.case.as_str().into()),
-        raw("accesses", |row| row.1.accesses.into()),
-        raw("bytes_first", |row| row.1.first.bytes_read.into()),
-        raw("bytes_second", |row| row.1.second.bytes_read.into()),
-        raw("majors_first", |row| row.1.first.major_faults.into()),
-        raw("majors_second", |row| row.1.second.major_faults.into()),
-        raw("elapsed_ns_first", |row| row.1.first.elapsed_ns.into()),
-        raw("elapsed_ns_second", |row| row.1.second.elapsed_ns.into()),
+        csv_column("mechanism", |row| row.0.mechanism.as_str().into()),
+        csv_column("jobs", |row| row.0.jobs.into()),
+        csv_column("case", |row| row.1.case.as_str().into()),
+        csv_column("accesses", |row| row.1.accesses.into()),
+        csv_column("bytes_first", |row| row.1.first.bytes_read.into()),
+        csv_column("bytes_second", |row| row.1.second.bytes_read.into()),
+        csv_column("majors_first", |row| row.1.first.major_faults.into()),
+        csv_column("majors_second", |row| row.1.second.major_faults.into()),
+        csv_column("elapsed_ns_first", |row| row.1.first.elapsed_ns.into()),
+        csv_column("elapsed_ns_second", |row| row.1.second.elapsed_ns.into()),
     ]
 }
 
-impl Search {
+impl SearchRecord {
     /// Number of drawn jobs.
     pub fn drawn(&self) -> u64 {
         self.tried + self.left_out + self.alike
@@ -111,11 +111,11 @@ impl Search {
 
     /// The report.
     pub fn report(&self) -> Report {
-        let mut parts = vec![Part::Heading(self.heading()), Part::Lead(self.found())];
+        let mut parts = vec![Part::Heading(self.heading()), Part::Lead(self.jobs_found_line())];
         if !self.groups.is_empty() {
             parts.push(Part::Table(self.overview()));
         }
-        for (number, group) in self.groups.iter().take(MOST_SHOWN).enumerate() {
+        for (number, group) in self.groups.iter().take(MAX_SHOWN_MECHANISMS).enumerate() {
             parts.push(Part::Paragraph(format!("{}. {}:", number + 1, group.mechanism)));
             let [smallest, by_ratio, _] = &group.cases;
             parts.extend(self.shown(smallest));
@@ -124,7 +124,7 @@ impl Search {
             }
         }
         if !self.groups.is_empty() {
-            parts.push(Part::Paragraph(MORE.to_string()));
+            parts.push(Part::Paragraph(NEXT_STEPS.to_string()));
         }
         parts.extend(self.notes.iter().cloned().map(Part::Paragraph));
         let rows = self.groups.iter();
@@ -133,7 +133,7 @@ impl Search {
         let json = serde_json::to_string(self).expect("it has keys that are texts");
         Report {
             parts,
-            rows: csv(&columns(), &rows),
+            rows: csv_table(&columns(), &rows),
             footer: self.footer.footer(),
             record_json: json,
         }
@@ -152,13 +152,13 @@ impl Search {
         }
     }
 
-    fn change(&self, case: &Case) -> String {
+    fn change(&self, case: &SearchCase) -> String {
         let metric = self.goal.metric();
-        format!("{} -> {}", metric.shown(&case.first), metric.shown(&case.second))
+        format!("{} -> {}", metric.format_cost(&case.first), metric.format_cost(&case.second))
     }
 
     /// A case with its command and job file.
-    fn shown(&self, case: &Case) -> [Part; 2] {
+    fn shown(&self, case: &SearchCase) -> [Part; 2] {
         let text = format!(
             "{}: {} in {}.",
             case.case.replace('-', " "),
@@ -172,7 +172,7 @@ impl Search {
     }
 
     /// Number of jobs found and tried.
-    fn found(&self) -> String {
+    fn jobs_found_line(&self) -> String {
         let jobs = |number: u64| counted(number, "job", "jobs");
         let tried = format!("{} that ran in both variants", jobs(self.tried));
         let first = match self.groups.len() {
@@ -201,7 +201,7 @@ impl Search {
     }
 
     fn overview(&self) -> Table {
-        let rows = self.groups.iter().take(MOST_SHOWN).enumerate().map(|(at, group)| {
+        let rows = self.groups.iter().take(MAX_SHOWN_MECHANISMS).enumerate().map(|(at, group)| {
             let row = [format!("{}.", at + 1), number(group.jobs as f64)];
             row.into_iter().chain(group.cases.iter().map(|case| self.change(case))).collect()
         });
@@ -217,7 +217,7 @@ fn counted(things: u64, one: &str, several: &str) -> String {
 }
 
 /// Suggested next steps.
-const MORE: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
+const NEXT_STEPS: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
     in --json and --output. To repeat a case on two booted kernels as well, add to its command: --on \
     model,kernel --image FIRST --image SECOND. Give --kernel to the search where theirs is \
     another. No kernel limits the page cache alone, so a case with cache_limit is of the model \

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, ROUND};
+use super::findings::{ROUND_JOBS, SearchFindings};
 use crate::error::Error;
 
 /// Version of the file format.
-const FORM: u32 = 3;
+const STATE_VERSION: u32 = 3;
 
 /// Interruptions of a search, and storage of its state.
-pub trait Keeper: Sync {
+pub trait SearchControl: Sync {
     /// Number of interruptions so far.
-    fn times(&self) -> u32;
+    fn interruptions(&self) -> u32;
 
     /// Sets the message for a signal that ends the command.
-    fn leave_word(&self, word: String);
+    fn set_signal_message(&self, word: String);
 
     /// Path of the state, if it is saved.
     fn path(&self) -> Option<&str>;
@@ -28,18 +28,18 @@ pub trait Keeper: Sync {
 
 /// Content of the file.
 #[derive(Serialize, Deserialize)]
-pub struct State {
+pub struct SearchState {
     filemap_search: u32,
     /// The command and filemap's version.
     search: String,
     #[serde(flatten)]
-    pub(super) found: Found,
+    pub(super) found: SearchFindings,
 }
 
-impl State {
+impl SearchState {
     /// State of `search` after completed rounds.
-    pub(super) fn of(search: &str, found: Found) -> State {
-        State { filemap_search: FORM, search: search.to_string(), found }
+    pub(super) fn new(search: &str, found: SearchFindings) -> SearchState {
+        SearchState { filemap_search: STATE_VERSION, search: search.to_string(), found }
     }
 
     /// The text of the file.
@@ -52,10 +52,10 @@ impl State {
     ///
     /// # Errors
     /// If the file is something else or belongs to another search; as the end of a sentence.
-    pub fn read(text: &str, search: &str, jobs: Option<u64>) -> Result<State, String> {
-        let state: State = serde_json::from_str(text)
+    pub fn read(text: &str, search: &str, jobs: Option<u64>) -> Result<SearchState, String> {
+        let state: SearchState = serde_json::from_str(text)
             .map_err(|_| "the file is no state of a search; give a new one".to_string())?;
-        if state.filemap_search != FORM {
+        if state.filemap_search != STATE_VERSION {
             return Err("the file is of another version of filemap; give a new one".to_string());
         }
         if state.search != search {
@@ -75,6 +75,6 @@ impl State {
 
     /// Whether it contains completed rounds only.
     pub(super) fn is_whole(&self) -> bool {
-        self.found.drawn.is_multiple_of(ROUND)
+        self.found.drawn.is_multiple_of(ROUND_JOBS)
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{RunSample, spread, values};
-use crate::verdict::{Margin, OF_AMOUNT, OF_TIME, Tested};
+use crate::verdict::{AMOUNT_WORDS, Margin, TIME_WORDS, TestResult};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,9 +65,9 @@ impl Measure {
     /// The words for a lower and for a higher figure.
     const fn verdict_words(self) -> [&'static str; 2] {
         match self {
-            Measure::BytesRead | Measure::CpuNs => OF_AMOUNT,
+            Measure::BytesRead | Measure::CpuNs => AMOUNT_WORDS,
             Measure::MajorFaults => ["fewer", "more"],
-            Measure::ElapsedNs => OF_TIME,
+            Measure::ElapsedNs => TIME_WORDS,
         }
     }
 }
@@ -79,8 +79,8 @@ pub fn compare_samples<'a>(
     variant: impl IntoIterator<Item = &'a RunSample>,
     value: fn(&RunSample) -> u64,
     margin: Margin,
-) -> Tested {
-    Tested::unpaired(&values(plain, value), &values(variant, value), margin)
+) -> TestResult {
+    TestResult::unpaired(&values(plain, value), &values(variant, value), margin)
 }
 
 /// One measure of plain and governed runs.

@@ -9,7 +9,7 @@ mod permutation;
 use filemap_job::Spread;
 
 use permutation::paired_p_value;
-pub use permutation::{LEVEL, least_p_value, least_paired_p_value, p_value};
+pub use permutation::{SIGNIFICANCE_LEVEL, least_p_value, least_paired_p_value, p_value};
 
 use crate::stats::{median, percent};
 
@@ -21,7 +21,7 @@ pub enum Verdict {
     More,
     /// The difference is within the margin, or chance explains it.
     NoDifference,
-    /// Too few runs for the test to reach [`LEVEL`].
+    /// Too few runs for the test to reach [`SIGNIFICANCE_LEVEL`].
     NotTested,
 }
 
@@ -52,7 +52,7 @@ impl Margin {
 
 impl Verdict {
     /// Compares exact figures, which need no test.
-    pub fn of_exact(before: f64, after: f64, margin: Margin) -> Verdict {
+    pub fn from_exact(before: f64, after: f64, margin: Margin) -> Verdict {
         match () {
             () if margin.spans(before, after) => Verdict::NoDifference,
             () if after < before => Verdict::Less,
@@ -61,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// Renders the verdict with the figure's own words, such as [`OF_TIME`].
+    /// Renders the verdict with the figure's own words, such as [`TIME_WORDS`].
     pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
         match self {
             Verdict::Less => less,
@@ -73,15 +73,15 @@ impl Verdict {
 }
 
 /// The words of a time.
-pub const OF_TIME: [&str; 2] = ["faster", "slower"];
+pub const TIME_WORDS: [&str; 2] = ["faster", "slower"];
 
 /// The words of an amount.
-pub const OF_AMOUNT: [&str; 2] = ["less", "more"];
+pub const AMOUNT_WORDS: [&str; 2] = ["less", "more"];
 
 /// Samples before and after a change, tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub struct Tested {
+pub struct TestResult {
     pub verdict: Verdict,
     /// Median of the samples before the change; `after` likewise.
     pub before: f64,
@@ -94,41 +94,41 @@ pub struct Tested {
     pub runs: [usize; 2],
 }
 
-impl Tested {
+impl TestResult {
     /// Tests independent runs as two samples.
-    pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> Tested {
+    pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> TestResult {
         let least = least_p_value(before.len(), after.len());
-        let tested = Tested::of([before, after], p_value(before, after), least);
+        let tested = TestResult::untested([before, after], p_value(before, after), least);
         if margin.spans(tested.before, tested.after) {
             return tested;
         }
-        tested.judged(Verdict::of_exact(tested.before, tested.after, margin))
+        tested.with_verdict(Verdict::from_exact(tested.before, tested.after, margin))
     }
 
     /// Tests alternating runs, equally many on both sides: the relative change within each pair.
-    pub fn paired(before: &[f64], after: &[f64]) -> Tested {
+    pub fn paired(before: &[f64], after: &[f64]) -> TestResult {
         let changes = before.iter().zip(after).filter_map(|(old, own)| percent(*own, *old));
         let changes: Vec<f64> = changes.collect();
         let least = least_paired_p_value(before.len().min(after.len()));
-        let tested = Tested::of([before, after], paired_p_value(&changes), least);
-        tested.judged(Verdict::of_exact(0.0, median_of(&changes), Margin::NONE))
+        let tested = TestResult::untested([before, after], paired_p_value(&changes), least);
+        tested.with_verdict(Verdict::from_exact(0.0, median_of(&changes), Margin::NONE))
     }
 
     /// Applies `verdict` where the test is significant.
-    fn judged(self, verdict: Verdict) -> Tested {
+    fn with_verdict(self, verdict: Verdict) -> TestResult {
         let verdict = match () {
-            () if self.least_p_value > LEVEL => Verdict::NotTested,
-            () if self.p_value > LEVEL => Verdict::NoDifference,
+            () if self.least_p_value > SIGNIFICANCE_LEVEL => Verdict::NotTested,
+            () if self.p_value > SIGNIFICANCE_LEVEL => Verdict::NoDifference,
             () => verdict,
         };
-        Tested { verdict, ..self }
+        TestResult { verdict, ..self }
     }
 
     /// Medians and p-values, before the verdict is applied.
-    fn of(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> Tested {
+    fn untested(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> TestResult {
         let [before, after] = samples.map(median_of);
         let (verdict, runs) = (Verdict::NoDifference, samples.map(<[f64]>::len));
-        Tested { verdict, before, after, p_value, least_p_value, runs }
+        TestResult { verdict, before, after, p_value, least_p_value, runs }
     }
 
     /// Change in percent of the median before; `None` if that is 0.
@@ -143,7 +143,7 @@ pub fn is_worse(before: &[f64], after: &[f64], margin: Margin) -> bool {
     if before.is_empty() || after.is_empty() {
         return false;
     }
-    match Tested::unpaired(before, after, margin).verdict {
+    match TestResult::unpaired(before, after, margin).verdict {
         Verdict::Less | Verdict::NoDifference => false,
         Verdict::More => true,
         Verdict::NotTested => {
@@ -195,7 +195,7 @@ mod tests {
 
     fn of(before: &[u64], after: &[u64], margin: Margin) -> Verdict {
         let [before, after] = [before, after].map(|own| samples(own.iter().copied()));
-        Tested::unpaired(&before, &after, margin).verdict
+        TestResult::unpaired(&before, &after, margin).verdict
     }
 
     #[test]
@@ -220,12 +220,12 @@ mod tests {
     fn what_slows_both_of_a_pair_down_takes_no_part() {
         let before: Vec<f64> = (0..9).map(|pair| 100.0 + 50.0 * f64::from(pair)).collect();
         let after: Vec<f64> = before.iter().map(|own| own * 0.95).collect();
-        let paired = Tested::paired(&before, &after);
+        let paired = TestResult::paired(&before, &after);
         assert_eq!((paired.verdict, paired.p_value), (Verdict::Less, 2.0 / 512.0));
-        let unpaired = Tested::unpaired(&before, &after, Margin::NONE);
+        let unpaired = TestResult::unpaired(&before, &after, Margin::NONE);
         assert_eq!(unpaired.verdict, Verdict::NoDifference);
-        let few = Tested::paired(&before[..5], &after[..5]);
-        assert_eq!(few.verdict.said(OF_TIME), "not tested");
+        let few = TestResult::paired(&before[..5], &after[..5]);
+        assert_eq!(few.verdict.said(TIME_WORDS), "not tested");
     }
 
     #[test]
@@ -253,11 +253,11 @@ mod tests {
 
     #[test]
     fn what_is_exact_needs_no_test() {
-        let of = |after| Verdict::of_exact(100.0, after, Margin::share(0.05));
+        let of = |after| Verdict::from_exact(100.0, after, Margin::share(0.05));
         assert_eq!(
             [94.0, 95.0, 105.0].map(of),
             [Verdict::Less, Verdict::NoDifference, Verdict::NoDifference]
         );
-        assert_eq!(of(106.0).said(OF_AMOUNT), "more");
+        assert_eq!(of(106.0).said(AMOUNT_WORDS), "more");
     }
 }

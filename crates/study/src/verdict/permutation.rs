@@ -1,11 +1,11 @@
 //! Permutation tests on ranks: the probability that chance alone sets samples apart as much.
 
 /// Significance level: a larger p-value shows no difference.
-pub const LEVEL: f64 = 0.05;
+pub const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 /// Maximum number of samples whose rank sums are enumerated. Beyond it the normal approximation of
 /// the rank sum is exact enough.
-const MOST_EXACT: usize = 120;
+const MAX_EXACT_SAMPLES: usize = 120;
 
 /// Two-sided p-value of the rank-sum test: the share of all partitions of the figures whose rank
 /// sum is at least as far from its mean.
@@ -20,7 +20,7 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     let own: usize = ranks[..count].iter().sum();
     // Twice the rank sum, times the number of samples, so that the middle is a whole number.
     let distance = |sum: usize| (sum * ranks.len()).abs_diff(total * count);
-    if ranks.len() > MOST_EXACT {
+    if ranks.len() > MAX_EXACT_SAMPLES {
         return normal_p(&ranks, count, distance(own) as f64 / ranks.len() as f64);
     }
     let ways = ways_to_sum(&ranks, count);
@@ -50,7 +50,7 @@ pub fn paired_p_value(changes: &[f64]) -> f64 {
     if ranks.is_empty() {
         return 1.0;
     }
-    if ranks.len() > MOST_EXACT {
+    if ranks.len() > MAX_EXACT_SAMPLES {
         let squares: f64 = ranks.iter().map(|&rank| (rank as f64).powi(2)).sum();
         return both_tails(distance(own) as f64 / squares.sqrt());
     }
@@ -154,7 +154,10 @@ mod tests {
         assert_eq!(paired_p_value(&[0.0; 9]), 1.0);
         assert_eq!(paired_p_value(&[]), 1.0);
         assert_eq!(least_paired_p_value(9), 2.0 / 512.0);
-        assert!(least_paired_p_value(5) > LEVEL && least_paired_p_value(6) < LEVEL);
+        assert!(
+            least_paired_p_value(5) > SIGNIFICANCE_LEVEL
+                && least_paired_p_value(6) < SIGNIFICANCE_LEVEL
+        );
     }
 
     #[test]
@@ -162,7 +165,7 @@ mod tests {
         let change = |i: i32| f64::from(i * 7 % 121 - 48);
         let p = |pairs: i32| paired_p_value(&(0..pairs).map(change).collect::<Vec<_>>());
         let (exact, normal) = (p(120), p(121));
-        assert!((exact - normal).abs() < 0.005 && exact < LEVEL, "{exact}, {normal}");
+        assert!((exact - normal).abs() < 0.005 && exact < SIGNIFICANCE_LEVEL, "{exact}, {normal}");
     }
 
     /// Against enumeration of all partitions.
@@ -193,6 +196,6 @@ mod tests {
         let (own, total) = (ranks[..60].iter().sum::<usize>(), ranks.iter().sum::<usize>());
         let normal = normal_p(&ranks, 60, (own as f64 - total as f64 / 2.0).abs());
         assert!((exact - normal).abs() < 0.002, "{exact}, {normal}");
-        assert!(exact < LEVEL);
+        assert!(exact < SIGNIFICANCE_LEVEL);
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::report::parts;
 pub use self::running::shell_line;
-use super::Advice;
+use super::AdviseRecord;
 pub use crate::trial::DEFAULT_RUNS;
 use crate::trial::{EXIT, OUTPUTS, Observable, RunSample, differs_from_plain, spread, values};
 use crate::verdict::p_value;
@@ -88,7 +88,7 @@ pub struct Check {
 }
 
 impl SkippedChange {
-    fn new(advice: &Advice, (tried, reason): (usize, String)) -> Self {
+    fn new(advice: &AdviseRecord, (tried, reason): (usize, String)) -> Self {
         SkippedChange { tried, changes: advice.tried[tried].changes.clone(), reason }
     }
 }
@@ -104,7 +104,7 @@ impl Check {
     /// `tried`, each with at least one run.
     fn with_results(
         mut self,
-        advice: &Advice,
+        advice: &AdviseRecord,
         variants: Vec<(Option<usize>, Vec<RunSample>)>,
     ) -> Self {
         let plain = variants[0].1.clone();
@@ -143,7 +143,7 @@ impl Check {
     }
 
     /// Whether the answer of `advice` is refuted, or the program did other work than was recorded.
-    pub fn fails(&self, advice: &Advice) -> bool {
+    pub fn fails(&self, advice: &AdviseRecord) -> bool {
         self.verdict == CheckVerdict::Refuted
             || verdict::other_work(&advice.now, &self.variants[0]).is_some()
             || !self.differences.is_empty()

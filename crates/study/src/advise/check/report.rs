@@ -3,13 +3,13 @@
 use filemap_job::Spread;
 
 use super::{Check, CheckVariant};
-use crate::advise::{Advice, Outcome};
+use crate::advise::{AdviseRecord, TrialOutcome};
 use crate::trial::{RunSample, exit_text};
 use filemap_report::units::{number, time};
-use filemap_report::{Column, Part, Unit, Value, table};
+use filemap_report::{Column, Part, Unit, Value, text_table};
 
 /// The parts of the report, the verdict first.
-pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
+pub fn parts(advice: &AdviseRecord, check: &Check) -> Vec<Part> {
     let mut parts = vec![Part::Heading("What was measured".to_string())];
     let differences = check.differences.iter();
     parts.extend(differences.map(|difference| Part::Lead(format!("Check failed: {difference}."))));
@@ -30,8 +30,8 @@ pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
         Some((variant.clone(), predicted.clone()))
     };
     let rows: Vec<CheckRow> = check.variants.iter().filter_map(row).collect();
-    parts.push(Part::Table(table("Read from disk", &COUNTS, &rows)));
-    parts.push(Part::Table(table("Time", &TIMES, &rows)));
+    parts.push(Part::Table(text_table("Read from disk", &COUNTS, &rows)));
+    parts.push(Part::Table(text_table("Time", &TIMES, &rows)));
     parts.push(Part::Paragraph(note(check)));
     let skipped = |skipped: &super::SkippedChange| {
         format!("{} was not run: {}.", skipped.changes.join(" + "), skipped.reason)
@@ -44,7 +44,7 @@ pub fn parts(advice: &Advice, check: &Check) -> Vec<Part> {
 }
 
 /// A variant and its prediction.
-type CheckRow = (CheckVariant, Outcome);
+type CheckRow = (CheckVariant, TrialOutcome);
 
 fn range(spread: &Spread, text: fn(f64) -> String) -> Value {
     format!("{} to {}", text(spread.min as f64), text(spread.max as f64)).into()
@@ -54,12 +54,12 @@ fn range(spread: &Spread, text: fn(f64) -> String) -> Value {
 const COUNTS: [Column<CheckRow>; 6] = {
     use Unit::{Count, Text};
     [
-        Column::of("with", "with", Text, |row| row.0.label().into()),
-        Column::of("pages", "pages,\nmodel", Count, |row| row.1.data_pages_read.into()),
-        Column::of("pages_read", "pages,\nmeasured", Count, |row| row.0.pages_read.median.into()),
-        Column::of("range", "least to most", Text, |row| range(&row.0.pages_read, number)),
-        Column::of("faults", "faults,\nmodel", Count, |row| row.1.major_faults.into()),
-        Column::of("major_faults", "faults,\nmeasured", Count, |row| {
+        Column::new("with", "with", Text, |row| row.0.label().into()),
+        Column::new("pages", "pages,\nmodel", Count, |row| row.1.data_pages_read.into()),
+        Column::new("pages_read", "pages,\nmeasured", Count, |row| row.0.pages_read.median.into()),
+        Column::new("range", "least to most", Text, |row| range(&row.0.pages_read, number)),
+        Column::new("faults", "faults,\nmodel", Count, |row| row.1.major_faults.into()),
+        Column::new("major_faults", "faults,\nmeasured", Count, |row| {
             row.0.major_faults.median.into()
         }),
     ]
@@ -69,12 +69,12 @@ const COUNTS: [Column<CheckRow>; 6] = {
 const TIMES: [Column<CheckRow>; 6] = {
     use Unit::{Nanoseconds, Text};
     [
-        Column::of("with", "with", Text, |row| row.0.label().into()),
-        Column::of("predicted_ns", "model", Nanoseconds, |row| row.1.elapsed_ns.into()),
-        Column::of("elapsed_ns", "measured", Nanoseconds, |row| row.0.elapsed_ns.median.into()),
-        Column::of("range", "least to most", Text, |row| range(&row.0.elapsed_ns, time)),
-        Column::of("p", "p", Text, |row| row.0.p_value.map(|p| format!("{p:.3}")).into()),
-        Column::of("beside", "beside as it is", Text, |row| row.0.beside.clone().into()),
+        Column::new("with", "with", Text, |row| row.0.label().into()),
+        Column::new("predicted_ns", "model", Nanoseconds, |row| row.1.elapsed_ns.into()),
+        Column::new("elapsed_ns", "measured", Nanoseconds, |row| row.0.elapsed_ns.median.into()),
+        Column::new("range", "least to most", Text, |row| range(&row.0.elapsed_ns, time)),
+        Column::new("p", "p", Text, |row| row.0.p_value.map(|p| format!("{p:.3}")).into()),
+        Column::new("beside", "beside as it is", Text, |row| row.0.beside.clone().into()),
     ]
 };
 

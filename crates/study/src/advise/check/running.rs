@@ -13,7 +13,7 @@ use filemap_job::shell_word;
 use super::selection::Selection;
 use super::{Check, SkippedChange};
 use crate::advise::rules::OF_FILES;
-use crate::advise::{Advice, Change};
+use crate::advise::{AdviceChange, AdviseRecord};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::trial::{RunSample, Treatment, Trial};
@@ -32,7 +32,7 @@ impl Check {
     /// # Errors
     /// When the program cannot be run, its files are not as they were recorded, or it changes them.
     pub fn run(
-        advice: &Advice,
+        advice: &AdviseRecord,
         job: &Job,
         program: &Program,
         (runs, may_apply): (u64, bool),
@@ -42,11 +42,11 @@ impl Check {
         let Selection { answer, trials, mut left_out } = Selection::new(advice, job, may_apply);
         let mut notes = Vec::new();
         let mut changes = advice.tried.iter().flat_map(|tried| &tried.does);
-        if changes.any(|change| matches!(change, Change::Fadvise(..))) {
+        if changes.any(|change| matches!(change, AdviceChange::Fadvise(..))) {
             notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
         }
         // Announces the command and its side effects before anything runs.
-        engines.tell()(&format!(
+        engines.message_sink()(&format!(
             "{} is run {} times now; if it writes, sends or removes something, it does so each time, \
              and what it prints is thrown away",
             shell_line(&program.words),
@@ -167,7 +167,7 @@ fn file_stamp(path: &Path) -> Option<FileStamp> {
 }
 
 /// The recorded files that exist. Those that matter for the advice have to.
-fn recorded_files(advice: &Advice, job: &Job) -> Result<Vec<(PathBuf, FileStamp)>, Error> {
+fn recorded_files(advice: &AdviseRecord, job: &Job) -> Result<Vec<(PathBuf, FileStamp)>, Error> {
     let counting = advice.now.files_that_count();
     let mut files = Vec::new();
     for (number, file) in job.files.iter().enumerate() {

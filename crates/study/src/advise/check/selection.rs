@@ -3,7 +3,7 @@
 use filemap_job::program::Job;
 
 use crate::advise::rules;
-use crate::advise::{Advice, Change, Tried};
+use crate::advise::{AdviceChange, AdviceTrial, AdviseRecord};
 use crate::trial::Treatment;
 
 /// Maximum number of changes that are measured.
@@ -25,32 +25,38 @@ pub struct Selection {
 
 /// How `program` runs with `changes`. With `may_apply`, settings of the machine may be changed for
 /// it. The error is the end of a sentence.
-fn treatment(program: &Job, changes: &[Change], may_apply: bool) -> Result<Treatment, String> {
+fn treatment(
+    program: &Job,
+    changes: &[AdviceChange],
+    may_apply: bool,
+) -> Result<Treatment, String> {
     let mut fault_around_bytes = None;
     for change in changes {
         let reason = match change {
-            Change::Governor => return Ok(Treatment::Governed { flags: Vec::new() }),
-            Change::ReadAhead(_) => {
+            AdviceChange::Governor => return Ok(Treatment::Governed { flags: Vec::new() }),
+            AdviceChange::ReadAhead(_) => {
                 "it is a setting of the device, which every program on it would get; set it as \
                  root and check again, and what runs as it is has it"
             }
-            Change::FaultAround(_) if !may_apply => {
+            AdviceChange::FaultAround(_) if !may_apply => {
                 "it is a setting of the whole machine, which is changed with --change-settings only"
             }
-            Change::FaultAround(bytes) => {
+            AdviceChange::FaultAround(bytes) => {
                 fault_around_bytes = Some(*bytes);
                 continue;
             }
-            Change::Madvise(..) | Change::Ask(..) | Change::Fadvise(..) => continue,
+            AdviceChange::Madvise(..) | AdviceChange::Ask(..) | AdviceChange::Fadvise(..) => {
+                continue;
+            }
         };
         return Err(reason.to_string());
     }
-    Ok(Treatment::Advised { rules: rules::of(program, changes)?, fault_around_bytes })
+    Ok(Treatment::Advised { rules: rules::advice_rules(program, changes)?, fault_around_bytes })
 }
 
 impl Selection {
     /// Selects from `advice`: the answer, its ties, and then the fastest of the other changes.
-    pub fn new(advice: &Advice, program: &Job, may_apply: bool) -> Selection {
+    pub fn new(advice: &AdviseRecord, program: &Job, may_apply: bool) -> Selection {
         let trials = &advice.tried;
         let treatments: Vec<Result<Treatment, String>> =
             trials.iter().map(|trial| treatment(program, &trial.does, may_apply)).collect();
@@ -61,7 +67,7 @@ impl Selection {
         let is_rest = |at: &usize| !order.contains(at);
         let mut rest: Vec<usize> = (0..trials.len()).filter(is_rest).collect();
         let now = advice.now.figures();
-        let helps = |trial: &Tried| trial.outcome.figures().helps(now);
+        let helps = |trial: &AdviceTrial| trial.outcome.figures().helps(now);
         rest.sort_by_key(|at| (!helps(&trials[*at]), trials[*at].outcome.elapsed_ns));
         order.extend(rest);
         let mut selected: Vec<(usize, Treatment)> = Vec::new();
@@ -85,19 +91,19 @@ mod tests {
     use filemap_core::address::vma::ReadHint;
 
     use super::*;
-    use crate::advise::Outcome;
+    use crate::advise::TrialOutcome;
     use crate::advise::tests::{on, outcome, program, tried};
 
-    fn hint(hint: ReadHint) -> Change {
-        Change::Madvise(on("a"), hint)
+    fn hint(hint: ReadHint) -> AdviceChange {
+        AdviceChange::Madvise(on("a"), hint)
     }
 
     fn selected(
-        trials: Vec<(Change, Outcome)>,
+        trials: Vec<(AdviceChange, TrialOutcome)>,
         may_apply: bool,
     ) -> (Option<usize>, Vec<usize>, Vec<usize>) {
         let program = program("", "[[thread.phase]]\nmapping = 'm'\npages = [1]\n");
-        let advice = tried(outcome(1000, 100), trials).concluded("", None);
+        let advice = tried(outcome(1000, 100), trials).with_conclusions("", None);
         let Selection { answer, trials, left_out } = Selection::new(&advice, &program, may_apply);
         let places = trials.into_iter().map(|(at, _)| at).collect();
         (answer, places, left_out.into_iter().map(|(at, _)| at).collect())
@@ -107,10 +113,10 @@ mod tests {
     fn leaves_out_settings_of_the_machine() {
         let trials = || {
             vec![
-                (Change::ReadAhead(64), outcome(10, 20)),
+                (AdviceChange::ReadAhead(64), outcome(10, 20)),
                 (hint(ReadHint::Random), outcome(10, 40)),
-                (Change::FaultAround(4096), outcome(900, 90)),
-                (Change::Governor, outcome(12, 60)),
+                (AdviceChange::FaultAround(4096), outcome(900, 90)),
+                (AdviceChange::Governor, outcome(12, 60)),
                 (hint(ReadHint::Sequential), outcome(2000, 200)),
             ]
         };
@@ -123,7 +129,7 @@ mod tests {
     fn measures_equal_predictions_once() {
         let same = outcome(10, 40);
         let trials = vec![
-            (Change::Governor, same.clone()),
+            (AdviceChange::Governor, same.clone()),
             (hint(ReadHint::Random), same.clone()),
             (hint(ReadHint::Sequential), same),
         ];
@@ -134,7 +140,7 @@ mod tests {
     fn measures_fastest_where_nothing_helps() {
         let trials = vec![
             (hint(ReadHint::Random), outcome(1000, 900)),
-            (Change::Governor, outcome(1000, 110)),
+            (AdviceChange::Governor, outcome(1000, 110)),
         ];
         assert_eq!(selected(trials, false), (None, vec![1, 0], vec![]));
     }

@@ -2,14 +2,14 @@ use filemap_core::address::vma::ReadHint;
 use filemap_report::Format;
 
 use super::*;
-use crate::advise::Change;
+use crate::advise::AdviceChange;
 use crate::advise::tests::{on, outcome, tried};
 
 /// A program for which MADV_RANDOM was tried first, and then the governor.
-fn lookups() -> Advice {
-    let random = Change::Madvise(on("a"), ReadHint::Random);
-    let changes = vec![(random, outcome(3000, 400)), (Change::Governor, outcome(3100, 410))];
-    tried(outcome(500_000, 1600), changes).concluded("lookups", None)
+fn lookups() -> AdviseRecord {
+    let random = AdviceChange::Madvise(on("a"), ReadHint::Random);
+    let changes = vec![(random, outcome(3000, 400)), (AdviceChange::Governor, outcome(3100, 410))];
+    tried(outcome(500_000, 1600), changes).with_conclusions("lookups", None)
 }
 
 /// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
@@ -215,6 +215,6 @@ fn reports_measured_and_predicted() {
     assert_eq!(json["variants"][1]["pages_read"]["median"], 3002);
     assert_eq!(json["variants"][1]["beside"], "reads less, faster");
     assert_eq!(json["left_out"][0]["tried"], 1);
-    let read: Advice = serde_json::from_str(&report.record_json).unwrap();
+    let read: AdviseRecord = serde_json::from_str(&report.record_json).unwrap();
     assert_eq!(read.report().render(Format::Table), report.render(Format::Table));
 }

@@ -1,10 +1,10 @@
 //! The verdict of a check.
 
 use super::{Check, CheckVariant, CheckVerdict, ELAPSED_NS, PAGES_READ};
-use crate::advise::Outcome;
+use crate::advise::TrialOutcome;
 use crate::explain::MIN_SHARE;
 use crate::trial::{RunSample, compare_samples};
-use crate::verdict::{LEVEL, Margin, Verdict, least_p_value};
+use crate::verdict::{Margin, SIGNIFICANCE_LEVEL, Verdict, least_p_value};
 use filemap_report::units::{number, time};
 
 /// Times within this share of each other count as equally good.
@@ -50,7 +50,7 @@ pub(super) fn text(found: [Verdict; 2]) -> String {
 
 /// A sentence if the plain runs did other work than was recorded: a signal ended one, or they read
 /// hardly any of the predicted pages, like a program that does not find its input.
-pub(super) fn other_work(now: &Outcome, plain: &CheckVariant) -> Option<String> {
+pub(super) fn other_work(now: &TrialOutcome, plain: &CheckVariant) -> Option<String> {
     if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));
     }
@@ -78,7 +78,7 @@ fn too_few(check: &Check) -> Option<String> {
     if check.variants.len() == 1 {
         return Some("Not tested: nothing was run beside the program as it is.".to_string());
     }
-    (least_p_value(runs, runs) > LEVEL).then(|| {
+    (least_p_value(runs, runs) > SIGNIFICANCE_LEVEL).then(|| {
         format!(
             "Not tested: {runs} runs of each are too few to tell a difference from chance; give \
              --runs 4 or more."
@@ -87,7 +87,7 @@ fn too_few(check: &Check) -> Option<String> {
 }
 
 /// The verdict on the answer of `check`; `now` is the prediction for the program as it is.
-pub(super) fn judge(now: &Outcome, check: &Check) -> (CheckVerdict, String) {
+pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String) {
     let plain = &check.variants[0];
     let Some(own) = check.variants.iter().find(|variant| variant.tried == check.answer) else {
         let left_out = check.left_out.iter().find(|skipped| Some(skipped.tried) == check.answer);

@@ -7,7 +7,7 @@ use crate::compare::Variants;
 use crate::compare::emulated::is_emulated;
 use crate::figures::{ELAPSED, FIGURES};
 use crate::spread;
-use crate::stats::Sample;
+use crate::stats::SampleStats;
 
 /// Keys of the figures that are paired by seed.
 const PAIRED: [&str; 3] = ["bytes_read", "major_faults", ELAPSED];
@@ -59,7 +59,7 @@ fn changes(before: &[(u64, f64)], after: Vec<(u64, f64)>) -> Vec<f64> {
 /// Lists the changes, with their median and range.
 fn said(changes: Vec<f64>) -> Option<String> {
     let written = |change: f64| format!("{change:+.1}");
-    let Sample { median, min, max, samples, .. } = Sample::of(changes)?;
+    let SampleStats { median, min, max, samples, .. } = SampleStats::from_sorted(changes)?;
     let [median, least, most] = [median, min, max].map(written);
     let seeds = samples.len();
     if least == most {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filemap_report::{ComparedTable, Figure, Part, Sample};
+use filemap_report::{ComparisonTable, Figure, Part, Sample};
 
 use super::{Fact, by_seed, facts, runs};
 use crate::compare::parts::{conditions, regressions, times};
@@ -79,10 +79,10 @@ fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
 
 /// One table for each headline figure that differs in any job, with a row for each job.
 fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
-    let all: Vec<ComparedTable> = jobs.iter().map(Variants::figures).collect();
+    let all: Vec<ComparisonTable> = jobs.iter().map(Variants::figures).collect();
     let mut figures: Vec<(String, String, &Figure)> = Vec::new();
     for (of, figure) in all.iter().flat_map(|of| of.figures.iter().map(move |own| (of, own))) {
-        let name = of.whole_name(figure);
+        let name = of.full_name(figure);
         if !figures.iter().any(|(known, ..)| *known == name) {
             figures.push((name, of.title(figure).replace(": ", ", "), figure));
         }
@@ -91,15 +91,15 @@ fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let (mut same, mut others) = (Vec::new(), Vec::new());
     for (name, title, figure) in figures {
         let own = all.iter().zip(names).map(|(of, job)| {
-            let own = of.figures.iter().find(|own| of.whole_name(own) == name);
+            let own = of.figures.iter().find(|own| of.full_name(own) == name);
             let none = || vec![None; of.variants.len()];
             let samples = own.map_or_else(none, |own| own.samples.clone());
             Figure { name: job.clone(), samples, ..figure.clone() }
         });
-        let table = ComparedTable { variants: all[0].variants.clone(), figures: own.collect() };
+        let table = ComparisonTable { variants: all[0].variants.clone(), figures: own.collect() };
         match (differs(&table), figure.rank) {
-            (true, Some(_)) => parts.extend(table.of_jobs(&title)),
-            _ if figure.name == ALWAYS => parts.extend(table.of_jobs(&title)),
+            (true, Some(_)) => parts.extend(table.job_tables(&title)),
+            _ if figure.name == ALWAYS => parts.extend(table.job_tables(&title)),
             (true, None) => others.push(name),
             (false, _) => same.push(name),
         }
@@ -113,7 +113,7 @@ fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
 }
 
 /// Whether in any job a variant differs from the first of its group. Unjudged figures do not count.
-fn differs(table: &ComparedTable) -> bool {
+fn differs(table: &ComparisonTable) -> bool {
     let first = |at: usize| {
         let group = &table.variants[at].group;
         table.variants.iter().position(|own| own.group == *group).unwrap_or(at)

@@ -1,7 +1,7 @@
 //! Layout of letters, checked on random comparisons.
 
 use filemap_job::random::Rng;
-use filemap_job::{Counters, EngineKind, JobSpec, Run, shell_word};
+use filemap_job::{Counters, EngineKind, JobFlags, Run, shell_word};
 use serde_json::json;
 
 use super::super::{OfJob, RanVariant};
@@ -46,10 +46,10 @@ fn run(draws: &mut Rng, seed: u64) -> Run {
 }
 
 fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> RanVariant {
-    let spec = JobSpec {
+    let spec = JobFlags {
         workload: Some(draws.pick(&["random", "first", "stride:4099"]).to_string()),
         file_size: Some(filemap_job::SizeText::of(1 << 20)),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
     let environment = match engine {
@@ -115,7 +115,7 @@ fn with(
     emulator: Option<&str>,
 ) -> RanVariant {
     let toml = "workload = 'random'\nfile_size = '1m'";
-    let job = JobSpec::from_toml(toml).unwrap().validate(None).unwrap();
+    let job = JobFlags::from_toml(toml).unwrap().validate(None).unwrap();
     let run = |&(seed, faults): &(u64, u64)| Run {
         seed,
         elapsed_ns: Some(1_000_000 * faults),

@@ -95,7 +95,7 @@ impl Engines for Mock {
         Box::new(Arc::clone(&self.turns))
     }
 
-    fn tell(&self) -> fn(&str) {
+    fn message_sink(&self) -> fn(&str) {
         |_| {}
     }
 

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use maud::html;
 
 use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, column, entry, of_accesses, round, vertical,
+    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, accesses_axis, draw_accesses_axis,
+    draw_vertical_axis, hover_column, legend_entry, round,
 };
 use filemap_report::units::number;
 use filemap_report::{Table, ticks};
@@ -33,11 +34,13 @@ pub(in super::super) fn plot(
     let highest = points.iter().map(|point| point.high).max().unwrap_or(0);
     let least = threshold.map_or(1, |value| value.saturating_add(value / 4));
     let scale = f64::from(highest.max(least).max(1));
-    let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
+    let (top, bottom) = (MARGIN_ABOVE, MARGIN_ABOVE + HEIGHT);
     let height = |value: f64| bottom - value / scale * HEIGHT;
-    let axis = of_accesses(accesses);
-    let at = |access: u64| axis.at((access as f64).min(axis.last));
-    let end = |number: usize| points.get(number + 1).map_or(LEFT + PLOT, |next| at(next.access));
+    let axis = accesses_axis(accesses);
+    let at = |access: u64| axis.position((access as f64).min(axis.last));
+    let end = |number: usize| {
+        points.get(number + 1).map_or(PLOT_LEFT + PLOT_WIDTH, |next| at(next.access))
+    };
     let marks = ticks(0.0, scale, 4.0, 1.0).into_iter();
     let marks: Vec<_> = marks.map(|value| (height(value), number(value))).collect();
     let mut line = String::new();
@@ -60,14 +63,14 @@ pub(in super::super) fn plot(
         )
     };
     let body = html! {
-        (vertical((top, bottom), &marks, "mmap_miss (count)"))
-        (accesses_done(&axis, (top, bottom)))
+        (draw_vertical_axis((top, bottom), &marks, "mmap_miss (count)"))
+        (draw_accesses_axis(&axis, (top, bottom)))
         @if let Some(value) = threshold {
-            path.threshold d=(format!("M{LEFT} {}h{PLOT}", round(height(value.into())))) {}
+            path.threshold d=(format!("M{PLOT_LEFT} {}h{PLOT_WIDTH}", round(height(value.into())))) {}
         }
         path.line d=(line) {}
         @for (index, point) in points.iter().enumerate() {
-            (column((at(point.access), end(index)), (top, bottom), &describe(index, point)))
+            (hover_column((at(point.access), end(index)), (top, bottom), &describe(index, point)))
         }
     };
     let seen = if complete {
@@ -80,7 +83,7 @@ pub(in super::super) fn plot(
         [number(point.access as f64)].into_iter().chain(values).collect()
     };
     let heads = ["from access", "lowest", "highest", "last"];
-    let table = Table::of([""; 0], heads, points.iter().map(row));
+    let table = Table::from_parts([""; 0], heads, points.iter().map(row));
     Plot {
         title: "mmap_miss, the counter of misses".to_string(),
         note: format!(
@@ -88,17 +91,20 @@ pub(in super::super) fn plot(
              threshold a miss reads a single page.{seen}",
             points.len()
         ),
-        described: format!(
+        description: format!(
             "The counter along the run, {highest} at most{}; the table below has its values.",
             threshold.map_or(String::new(), |value| format!(", with its threshold {value}"))
         ),
         legend: vec![
-            [entry("line-key", "mmap_miss, lowest to highest")]
+            [legend_entry("line-key", "mmap_miss, lowest to highest")]
                 .into_iter()
-                .chain(threshold.map(|value| entry("threshold-key", format!("threshold {value}"))))
+                .chain(
+                    threshold
+                        .map(|value| legend_entry("threshold-key", format!("threshold {value}"))),
+                )
                 .collect(),
         ],
-        height: bottom + BELOW,
+        height: bottom + MARGIN_BELOW,
         body,
         table: Some(("All values".to_string(), table)),
     }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
+    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, accesses_axis, byte_marks,
+    draw_accesses_axis, draw_vertical_axis, legend_entry, round,
 };
 use filemap_report::units::{bytes, number};
-use filemap_report::{Axis, Table, counted};
+use filemap_report::{Axis, Table, count_row};
 
 use super::super::history::{Grid, History};
 use super::intervals::{percent, share_class, share_legend, sum};
@@ -96,7 +97,7 @@ pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
     let row_pages = grid.row_pages.max(1);
     let first = grid.start.saturating_add((shown.first as u64).saturating_mul(row_pages));
     let end = first.saturating_add((shown.count as u64).saturating_mul(row_pages));
-    let axis = of_accesses(history.accesses);
+    let axis = accesses_axis(history.accesses);
     let most = shown.most();
     let panels = [
         ("pages read", shown.paths(|read, _| class(most, read))),
@@ -107,7 +108,7 @@ pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
     ];
     let body = html! {
         @for (number, (name, paths)) in panels.iter().enumerate() {
-            @let top = ABOVE + (ABOVE + BELOW + PANEL) * number as f64;
+            @let top = MARGIN_ABOVE + (MARGIN_ABOVE + MARGIN_BELOW + PANEL) * number as f64;
             (panel(&shown, &axis, top, (first as f64 * page, end as f64 * page), name, paths))
         }
     };
@@ -123,13 +124,13 @@ pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
             bytes(row_pages as f64 * page),
             number((history.accesses as f64 / shown.columns.max(1) as f64).round()),
         ),
-        described: format!(
+        description: format!(
             "Pages read and the share of them that was used, by access and file offset, in {} by \
              {} cells; the table below the next picture adds them up.",
             shown.columns, shown.count
         ),
         legend: vec![amount_legend(most), share_legend()],
-        height: (ABOVE + BELOW + PANEL) * 2.0,
+        height: (MARGIN_ABOVE + MARGIN_BELOW + PANEL) * 2.0,
         body: html! {
             g data-accesses=(history.accesses) data-intervals=(shown.columns)
                 data-start=(first) data-row=(row_pages) data-rows=(shown.count)
@@ -153,18 +154,18 @@ fn panel(
     let height = |at: f64| bottom - (at - first) / (end - first) * PANEL;
     let (marks, unit) = byte_marks(first, end, height);
     let scale = format!(
-        "translate({LEFT} {}) scale({:.5} {:.5})",
+        "translate({PLOT_LEFT} {}) scale({:.5} {:.5})",
         round(top),
-        PLOT / shown.columns as f64,
+        PLOT_WIDTH / shown.columns as f64,
         PANEL / shown.count as f64
     );
     html! {
-        (vertical((top, bottom), &marks, &format!("{name}, by file offset ({unit})")))
-        (accesses_done(axis, (top, bottom)))
+        (draw_vertical_axis((top, bottom), &marks, &format!("{name}, by file offset ({unit})")))
+        (draw_accesses_axis(axis, (top, bottom)))
         g.cells transform=(scale) {
             @for (class, path) in paths { path class=(class) d=(path) {} }
         }
-        rect.hit x=(round(LEFT)) y=(round(top)) width=(round(PLOT)) height=(round(PANEL))
+        rect.hit x=(round(PLOT_LEFT)) y=(round(top)) width=(round(PLOT_WIDTH)) height=(round(PANEL))
             data-grid="" {}
     }
 }
@@ -180,7 +181,7 @@ fn class(most: u64, pages: u64) -> Option<String> {
 }
 
 fn amount_legend(most: u64) -> Vec<(String, String)> {
-    let mut entries = vec![entry("", "pages read in a cell:")];
+    let mut entries = vec![legend_entry("", "pages read in a cell:")];
     let mut least = 1;
     for class in 1..=AMOUNTS {
         let most = limit(most, class);
@@ -189,7 +190,7 @@ fn amount_legend(most: u64) -> Vec<(String, String)> {
             least => number(least as f64),
         };
         if least <= most {
-            entries.push(entry(&format!("a{class}"), text));
+            entries.push(legend_entry(&format!("a{class}"), text));
         }
         least = most + 1;
     }
@@ -204,10 +205,10 @@ fn by_part(shown: &GridView, first: u64, row_pages: u64) -> Table {
         let from = first.saturating_add((row as u64).saturating_mul(row_pages));
         let last = from.saturating_add(row_pages) - 1;
         let pages = format!("{} to {}", number(from as f64), number(last as f64));
-        let mut cells = counted(pages, [read, used]);
+        let mut cells = count_row(pages, [read, used]);
         cells.push(if read == 0 { String::new() } else { percent(used, read) });
         cells
     };
     let rows = (0..shown.count).map(row);
-    Table::of(["pages of the file"], ["pages read", "used", "share"], rows)
+    Table::from_parts(["pages of the file"], ["pages read", "used", "share"], rows)
 }

@@ -5,14 +5,15 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use filemap_report::plot::{
-    ABOVE, LEFT, PLOT, accesses_done, column, entry, of_accesses, round, vertical,
+    MARGIN_ABOVE, PLOT_LEFT, PLOT_WIDTH, accesses_axis, draw_accesses_axis, draw_vertical_axis,
+    hover_column, legend_entry, round,
 };
 use filemap_report::units::number;
 
 use super::super::history::first_access;
 
 /// The bottom of a plot of stacked areas.
-pub(super) const BOTTOM: f64 = ABOVE + 200.0;
+pub(super) const BOTTOM: f64 = MARGIN_ABOVE + 200.0;
 
 /// One area, on top of the layers before it.
 pub(super) struct Layer {
@@ -38,15 +39,15 @@ pub(super) fn stacked_areas(
     describe: impl Fn(usize) -> String,
 ) -> Markup {
     let most = max_sum(layers).max(1) as f64;
-    let height = |amount: f64| BOTTOM - amount / most * (BOTTOM - ABOVE);
+    let height = |amount: f64| BOTTOM - amount / most * (BOTTOM - MARGIN_ABOVE);
     let marks: Vec<_> = marks.into_iter().map(|(at, text)| (height(at), text)).collect();
     let intervals = layers[0].amounts.len();
-    let bound = |number: usize| LEFT + PLOT * number as f64 / intervals as f64;
+    let bound = |number: usize| PLOT_LEFT + PLOT_WIDTH * number as f64 / intervals as f64;
     let mut below = vec![0.0; intervals];
     let mut areas = Vec::new();
     for Layer { class, amounts, .. } in layers {
         let above: Vec<f64> = below.iter().zip(amounts).map(|(a, b)| a + *b as f64).collect();
-        let mut path = format!("M{LEFT} {}", round(height(below[0])));
+        let mut path = format!("M{PLOT_LEFT} {}", round(height(below[0])));
         for (at, top) in above.iter().enumerate() {
             let _ = write!(path, "V{}H{}", round(height(*top)), round(bound(at + 1)));
         }
@@ -57,18 +58,18 @@ pub(super) fn stacked_areas(
         below = above;
     }
     html! {
-        (vertical((ABOVE, BOTTOM), &marks, name))
-        (accesses_done(&of_accesses(accesses), (ABOVE, BOTTOM)))
+        (draw_vertical_axis((MARGIN_ABOVE, BOTTOM), &marks, name))
+        (draw_accesses_axis(&accesses_axis(accesses), (MARGIN_ABOVE, BOTTOM)))
         @for (class, path) in &areas { path class=(class) d=(path) {} }
         @for number in 0..intervals {
-            (column((bound(number), bound(number + 1)), (ABOVE, BOTTOM), &describe(number)))
+            (hover_column((bound(number), bound(number + 1)), (MARGIN_ABOVE, BOTTOM), &describe(number)))
         }
     }
 }
 
 /// The legend of `layers`.
 pub(super) fn layer_legend(layers: &[Layer]) -> Vec<Vec<(String, String)>> {
-    vec![layers.iter().map(|layer| entry(layer.class, layer.name.as_str())).collect()]
+    vec![layers.iter().map(|layer| legend_entry(layer.class, layer.name.as_str())).collect()]
 }
 
 /// The class of the share of the pages read that was used.
@@ -85,12 +86,12 @@ pub(super) fn share_class(read: u64, used: u64) -> &'static str {
 
 pub(super) fn share_legend() -> Vec<(String, String)> {
     vec![
-        entry("", "of the pages read, accessed before they left:"),
-        entry("u0", "none"),
-        entry("u1", "up to a quarter"),
-        entry("u2", "up to half"),
-        entry("u3", "more"),
-        entry("u4", "all"),
+        legend_entry("", "of the pages read, accessed before they left:"),
+        legend_entry("u0", "none"),
+        legend_entry("u1", "up to a quarter"),
+        legend_entry("u2", "up to half"),
+        legend_entry("u3", "more"),
+        legend_entry("u4", "all"),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! The pages of a file in the page cache along a run.
 
-use filemap_report::plot::{BELOW, Plot, byte_marks};
+use filemap_report::plot::{MARGIN_BELOW, Plot, byte_marks};
 use filemap_report::units::bytes;
-use filemap_report::{Table, counted};
+use filemap_report::{Table, count_row};
 
 use super::super::history::History;
 use super::intervals::{BOTTOM, Layer, interval_text, layer_legend, percent, stacked_areas};
@@ -49,7 +49,7 @@ pub(super) fn plot(history: &History) -> Option<Plot> {
         "pages in the cache at its end",
         "accessed since they came in",
     ];
-    let rows = (0..intervals).map(|at| counted(name(at), numbers(at)));
+    let rows = (0..intervals).map(|at| count_row(name(at), numbers(at)));
     let axis = format!("in the page cache ({unit})");
     Some(Plot {
         title: "Page cache along the run".to_string(),
@@ -57,14 +57,14 @@ pub(super) fn plot(history: &History) -> Option<Plot> {
             "Pages of the file that are in the page cache at the end of each of {intervals} \
              intervals of the run."
         ),
-        described: format!(
+        description: format!(
             "Pages of the file in the page cache along the run, at most {}; the table below has \
              each interval.",
             bytes(most as f64 * page)
         ),
         legend: layer_legend(&layers),
-        height: BOTTOM + BELOW,
+        height: BOTTOM + MARGIN_BELOW,
         body: stacked_areas(history.accesses, &layers, (marks, &axis), describe),
-        table: Some(("All intervals".to_string(), Table::of(["interval"], heads, rows))),
+        table: Some(("All intervals".to_string(), Table::from_parts(["interval"], heads, rows))),
     })
 }

@@ -1,8 +1,8 @@
 //! What the threads of a job waited for along a run.
 
-use filemap_report::plot::{BELOW, Plot};
+use filemap_report::plot::{MARGIN_BELOW, Plot};
 use filemap_report::units::{time, time_unit};
-use filemap_report::{Bar, Bars, Details, Part, Table, tick_text, ticks};
+use filemap_report::{Bar, BarTable, Details, Part, Table, tick_text, ticks};
 
 use super::super::history::{RunHistory, WaitHistory};
 use super::super::origin::Origin;
@@ -35,7 +35,7 @@ pub(super) fn parts(history: &RunHistory) -> Vec<Part> {
          predicted, and summed over all threads. {} in all.",
         time(all as f64)
     );
-    let bars = Bars::new("Waiting, by cause", &["waiting for", "time", "share"], shown);
+    let bars = BarTable::new("Waiting, by cause", &["waiting for", "time", "share"], shown);
     let mut parts = vec![Part::Bars(bars.with_note(note)), Part::Plot(plot(history))];
     if history.threads.len() > 1 {
         let rows = history.threads.iter().map(|thread| (thread.name.clone(), thread.ns.clone()));
@@ -95,12 +95,12 @@ fn plot(history: &RunHistory) -> Plot {
             "The time that all threads together waited in each of {intervals} intervals of the \
              program's accesses, one cause on top of the other."
         ),
-        described: format!(
+        description: format!(
             "Waiting by cause along the run, at most {} in an interval; the table below has each.",
             time(most)
         ),
         legend: layer_legend(&layers),
-        height: BOTTOM + BELOW,
+        height: BOTTOM + MARGIN_BELOW,
         body: stacked_areas(accesses, &layers, (marks, &axis), describe),
         table: Some(("All intervals".to_string(), table(history, "interval", rows))),
     }
@@ -116,5 +116,5 @@ fn table(
         let times = ns.into_iter().map(|ns| time(ns as f64));
         [name].into_iter().chain(times).collect()
     });
-    Table::of([first], history.waits.iter().map(|wait| cause_name(&wait.cause)), rows)
+    Table::from_parts([first], history.waits.iter().map(|wait| cause_name(&wait.cause)), rows)
 }

@@ -3,10 +3,11 @@
 use maud::html;
 
 use filemap_report::plot::{
-    ABOVE, BELOW, LEFT, PLOT, Plot, accesses_done, byte_marks, entry, of_accesses, round, vertical,
+    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, accesses_axis, byte_marks,
+    draw_accesses_axis, draw_vertical_axis, legend_entry, round,
 };
 use filemap_report::units::number;
-use filemap_report::{Table, counted};
+use filemap_report::{Table, count_row};
 
 use super::super::history::{History, HistoryWindow};
 use super::grid;
@@ -35,40 +36,40 @@ fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
     let first = windows.iter().map(|window| window.start).fold(first, u64::min);
     let ends = windows.iter().map(|window| window.start.saturating_add(window.pages));
     let end = ends.fold(end, u64::max).max(first + 1);
-    let (top, bottom) = (ABOVE, ABOVE + HEIGHT);
+    let (top, bottom) = (MARGIN_ABOVE, MARGIN_ABOVE + HEIGHT);
     let page = history.page_bytes as f64;
     let span = (end - first) as f64;
     let height = |index: f64| bottom - (index - first as f64) / span * HEIGHT;
-    let axis = of_accesses(history.accesses);
-    let width = (PLOT / axis.last).clamp(LEAST, 14.0);
+    let axis = accesses_axis(history.accesses);
+    let width = (PLOT_WIDTH / axis.last).clamp(LEAST, 14.0);
     let (marks, unit) =
         byte_marks(first as f64 * page, end as f64 * page, |bytes| height(bytes / page));
     let body = html! {
-        (vertical((top, bottom), &marks, &format!("file offset ({unit})")))
-        (accesses_done(&axis, (top, bottom)))
+        (draw_vertical_axis((top, bottom), &marks, &format!("file offset ({unit})")))
+        (draw_accesses_axis(&axis, (top, bottom)))
         @for window in windows {
             @let end = window.start.saturating_add(window.pages);
             @let tall = (window.pages as f64 / span * HEIGHT).max(LEAST);
             @let y = (height(end as f64)).min(bottom - tall);
             rect class=(share_class(window.read, window.used))
-                x=(round(axis.at(window.access as f64).min(LEFT + PLOT - width))) y=(round(y))
+                x=(round(axis.position(window.access as f64).min(PLOT_LEFT + PLOT_WIDTH - width))) y=(round(y))
                 width=(round(width)) height=(round(tall)) data-t=(window_text(window)) {}
         }
     };
     let mut legend = share_legend();
-    legend.push(entry("none", "nothing came in"));
+    legend.push(legend_entry("none", "nothing came in"));
     Plot {
         title: "Windows along the run".to_string(),
         note: "Each mark is one window that was asked for, or one page that was read alone: when, \
                and which part of the file. Small ones are drawn larger than they are."
             .to_string(),
-        described: format!(
+        description: format!(
             "{} windows by access and file offset, coloured by the share of their pages that was \
              accessed; the table below has each of them.",
             windows.len()
         ),
         legend: vec![legend],
-        height: bottom + BELOW,
+        height: bottom + MARGIN_BELOW,
         body,
         table: Some((format!("All {} windows", windows.len()), listed(windows))),
     }
@@ -89,8 +90,8 @@ fn window_text(window: &HistoryWindow) -> String {
 fn listed(windows: &[HistoryWindow]) -> Table {
     let row = |window: &HistoryWindow| {
         let HistoryWindow { access, by, start, pages, read, used } = window;
-        counted(by.as_str(), [access, start, pages, read, used].map(|number| *number))
+        count_row(by.as_str(), [access, start, pages, read, used].map(|number| *number))
     };
     let heads = ["access", "first page", "pages asked for", "came in", "used"];
-    Table::of(["asked by"], heads, windows.iter().map(row))
+    Table::from_parts(["asked by"], heads, windows.iter().map(row))
 }

@@ -10,10 +10,10 @@ pub struct Assumptions(pub BTreeMap<String, f64>);
 
 /// Events of one phase by name.
 #[derive(Default)]
-pub struct Counts(BTreeMap<&'static str, u64>);
+pub struct PhaseCounts(BTreeMap<&'static str, u64>);
 
 /// Name of each count, and its counter.
-const COUNTED: [(&str, &str); 9] = [
+const COUNTER_NAMES: [(&str, &str); 9] = [
     ("calls", "accesses"),
     ("bytes_read", "bytes_read"),
     ("data_pages_read", "data_pages_read"),
@@ -27,18 +27,18 @@ const COUNTED: [(&str, &str); 9] = [
     ("itlb_walks", "itlb_walks"),
 ];
 
-impl Counts {
+impl PhaseCounts {
     /// Counts of `run` in excess of `before`.
-    pub fn since(before: &Counts, run: &Run) -> Counts {
+    pub fn since(before: &PhaseCounts, run: &Run) -> PhaseCounts {
         let counters = json!(run.counters);
         let since = |(name, counter)| {
             let all = counters.get(counter).and_then(Value::as_u64).unwrap_or(0);
-            (name, all - before.of(name))
+            (name, all - before.from_record(name))
         };
-        Counts(COUNTED.into_iter().map(since).collect())
+        PhaseCounts(COUNTER_NAMES.into_iter().map(since).collect())
     }
 
-    fn of(&self, name: &str) -> u64 {
+    fn from_record(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 }
@@ -66,7 +66,7 @@ impl Assumptions {
     }
 
     /// `counts` and their time in milliseconds.
-    pub fn told(&self, counts: &Counts) -> Value {
+    pub fn with_times(&self, counts: &PhaseCounts) -> Value {
         let mut told = json!(counts.0);
         told["predicted_ms"] = self.ms(counts).into();
         told
@@ -74,9 +74,9 @@ impl Assumptions {
 
     /// Time of `counts` in milliseconds. A synchronous window costs latency, transfer and processor
     /// time; an asynchronous one only the transfer, as long as that is the longest of the three.
-    fn ms(&self, counts: &Counts) -> f64 {
+    fn ms(&self, counts: &PhaseCounts) -> f64 {
         let cost = |name: &str| self.0.get(name).copied().unwrap_or(0.0);
-        let count = |name: &str| counts.of(name) as f64;
+        let count = |name: &str| counts.from_record(name) as f64;
         let processor = count("calls") * (cost("touch_ns") + cost("call_ns"))
             + (count("itlb_misses") - count("itlb_walks")).max(0.0) * cost("second_ns")
             + count("itlb_walks") * cost("walk_ns")
@@ -108,7 +108,7 @@ mod tests {
         let large = [("major_faults", 1), ("minor_faults", 128), ("readahead_calls", 129)];
         let large = [large, [("async_readahead", 128), ("itlb_misses", 256), ("itlb_walks", 256)]];
         for (counts, engine_ms) in [(small, 643.870_720), (large, 413.100_554)] {
-            let sum = assumed.ms(&Counts(whole.into_iter().chain(counts.concat()).collect()));
+            let sum = assumed.ms(&PhaseCounts(whole.into_iter().chain(counts.concat()).collect()));
             assert!((sum / engine_ms - 1.0).abs() < 0.001, "{sum} for {engine_ms}");
         }
     }

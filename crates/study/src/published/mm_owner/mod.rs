@@ -12,7 +12,9 @@ pub use self::data::NAME;
 use self::data::PUBLISHED;
 use super::cell::{Cell, FAILS, HOLDS, NEAR, OFF};
 use super::data::{Notes, Series, Values};
-use super::study::{Begin, Chosen, Found, Length, Options, Study};
+use super::study::{
+    BeginProgress, PublishedOptions, SeriesFindings, Study, StudyLength, StudyResult,
+};
 use crate::error::Error;
 use crate::folio_ops::{self, Figure, SizeSource};
 use crate::stats::MAD;
@@ -28,9 +30,9 @@ const SIZES: [u64; 9] =
 const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
 
 /// The study of the series.
-struct MmOwner(Length);
+struct MmOwner(StudyLength);
 
-pub fn study(_: &Options, length: Length) -> Chosen {
+pub fn study(_: &PublishedOptions, length: StudyLength) -> StudyResult {
     Ok(Box::new(MmOwner(length)))
 }
 
@@ -40,30 +42,30 @@ pub fn figures() -> usize {
 }
 
 /// The job: over the published memory, an eighth of it, or for a second or two.
-fn job(length: Length) -> FolioOps {
+fn job(length: StudyLength) -> FolioOps {
     let (bytes, runs, sizes) = match length {
-        Length::Brief => (16 * MIB, 5, &FEW_SIZES[..]),
-        Length::Short => (128 * MIB, 7, &SIZES[..]),
-        Length::Full => (1024 * MIB, 9, &SIZES[..]),
+        StudyLength::Brief => (16 * MIB, 5, &FEW_SIZES[..]),
+        StudyLength::Short => (128 * MIB, 7, &SIZES[..]),
+        StudyLength::Full => (1024 * MIB, 9, &SIZES[..]),
     };
     let (engine, folio_bytes) = (EngineKind::Model, sizes.to_vec());
     FolioOps { engine, runs, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false }
 }
 
 /// The length of a report over this much memory.
-fn length_of(bytes: u64) -> Length {
-    let fits = |length: &Length| job(*length).bytes >= bytes;
-    [Length::Brief, Length::Short].into_iter().find(fits).unwrap_or(Length::Full)
+fn length_of(bytes: u64) -> StudyLength {
+    let fits = |length: &StudyLength| job(*length).bytes >= bytes;
+    [StudyLength::Brief, StudyLength::Short].into_iter().find(fits).unwrap_or(StudyLength::Full)
 }
 
 impl Study for MmOwner {
     fn folio_ops(&self) -> Option<(FolioOps, SizeSource)> {
-        let is_full = self.0 == Length::Full;
-        let shorter_bytes = is_full.then(|| job(Length::Short).bytes);
+        let is_full = self.0 == StudyLength::Full;
+        let shorter_bytes = is_full.then(|| job(StudyLength::Short).bytes);
         Some((job(self.0), SizeSource::Published { shorter_bytes }))
     }
 
-    fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
+    fn found(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let (job, source) = self.folio_ops().expect("it runs operations");
         found(&folio_ops::measure(&job, source, begin)?)
     }
@@ -71,10 +73,10 @@ impl Study for MmOwner {
 
 /// Compares `record` with the published figures. Times of a brief form are not compared: they are
 /// too few and too short.
-fn found(record: &FolioOpsRecord) -> Result<Found, Error> {
+fn found(record: &FolioOpsRecord) -> Result<SeriesFindings, Error> {
     let pages = folio_ops::pages(record);
     let bytes = pages * PAGE_BYTES;
-    let compares_times = length_of(bytes) != Length::Brief;
+    let compares_times = length_of(bytes) != StudyLength::Brief;
     let mut cells = cells::operations(&folio_ops::compared(record), compares_times, pages);
     cells.extend(cells::counts()?);
     cells.extend(cells::benchmark(record, bytes));
@@ -145,7 +147,7 @@ fn reuse(series: &Series, faults_ns: &[f64]) -> String {
     let all = ("all", faults_ns.len().to_string());
     let more: Vec<f64> = faults_ns.iter().copied().filter(|cost_ns| *cost_ns > 0.0).collect();
     let count = more.len();
-    match Figure::of(more) {
+    match Figure::from_samples(more) {
         _ if faults_ns.is_empty() => String::new(),
         None => format!(" {}", series.note("no_reuse", &[all])),
         Some(costs_ns) => {

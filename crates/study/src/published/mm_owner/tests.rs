@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use super::*;
 use crate::engine::Engines;
 use crate::engine::mock::Mock;
-use crate::published::Published as Record;
-use crate::published::shown::empty_columns;
+use crate::published::PublishedRecord as Record;
+use crate::published::cell_table::empty_columns;
 use filemap_report::{Format, Report};
 
 /// A record with the published figures.
-fn published_record(length: Length, change: impl Fn(&mut FolioOpsSample)) -> FolioOpsRecord {
+fn published_record(length: StudyLength, change: impl Fn(&mut FolioOpsSample)) -> FolioOpsRecord {
     let job = job(length);
     let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
     for &folio_bytes in &job.folio_bytes {
@@ -70,7 +70,7 @@ fn cells(report: &Report) -> Vec<Value> {
 
 #[test]
 fn published_figures_hold() {
-    let (failed, report) = judge(&published_record(Length::Short, |_| {}));
+    let (failed, report) = judge(&published_record(StudyLength::Short, |_| {}));
     assert_eq!(failed, 0);
     assert_eq!(empty_columns(&report), [""; 0]);
     for cell in cells(&report) {
@@ -102,7 +102,7 @@ fn counts_are_judged_and_times_are_not() {
             cell.ns_per_page = 15.0;
         }
     };
-    let (failed, report) = judge(&published_record(Length::Short, slow));
+    let (failed, report) = judge(&published_record(StudyLength::Short, slow));
     let is_off = |cell: &&Value| cell["verdict"] == "off" && cell["ok"].is_null();
     let missed = cells(&report).iter().filter(is_off).count();
     // Eight sizes in percent, and six in L.
@@ -127,7 +127,7 @@ fn counts_are_judged_and_times_are_not() {
             (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
         }
     };
-    let (failed, report) = judge(&published_record(Length::Brief, copies));
+    let (failed, report) = judge(&published_record(StudyLength::Brief, copies));
     let fails = |cell: &&Value| cell["ok"] == false;
     assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
     let text = report.render(Format::Markdown);
@@ -142,7 +142,7 @@ fn counts_are_judged_and_times_are_not() {
 /// One repeat, as the command takes too long for a test.
 #[test]
 fn reports_what_was_counted() {
-    let job = FolioOps { runs: 1, ..job(Length::Brief) };
+    let job = FolioOps { runs: 1, ..job(StudyLength::Brief) };
     let progress = |_| Mock::default().progress(None);
     let record = folio_ops::measure(&job, SizeSource::Flag, progress).unwrap();
     let (failed, report) = judge(&record);

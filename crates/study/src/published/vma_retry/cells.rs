@@ -4,45 +4,46 @@ use filemap_job::waits::{Cause, Wait};
 use serde_json::{Map, Value, json};
 
 use super::data::{
-    Judging, LEAST_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB, RetryRow,
+    Judging, MIN_SEEDS, NAME, PAGE_KIB, PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB, RetryRow,
 };
-use super::plan::Tried;
+use super::plan::TriedExperiment;
 use super::trial::{Trial, TrialRun};
 use crate::published::cell::{Cell, FITTED, NEEDS_MORE_SEEDS};
 use crate::published::tolerance::Tolerance;
-use crate::stats::Sample;
+use crate::stats::SampleStats;
 
 /// Counters reported for every seed of the published job.
-const COUNTED: [&str; 4] = ["retry_mmap_drop", "retry_arrival", "retry_io_miss", "throttled"];
+const REPORTED_COUNTERS: [&str; 4] =
+    ["retry_mmap_drop", "retry_arrival", "retry_io_miss", "throttled"];
 
 /// A variant of the published job over all seeds.
-pub struct Variant<'a>(Vec<&'a (Trial, TrialRun)>);
+pub struct TrialVariant<'a>(Vec<&'a (Trial, TrialRun)>);
 
-impl<'a> Variant<'a> {
+impl<'a> TrialVariant<'a> {
     /// The variants without and with the series; `tried` has an experiment for each seed.
-    pub fn both(tried: &'a [Tried]) -> [Variant<'a>; 2] {
-        [0, 1].map(|of: usize| Variant(tried.iter().map(|tried| &tried.both[of]).collect()))
+    pub fn variants(tried: &'a [TriedExperiment]) -> [TrialVariant<'a>; 2] {
+        [0, 1].map(|of: usize| TrialVariant(tried.iter().map(|tried| &tried.both[of]).collect()))
     }
 
     fn runs(&self) -> impl Iterator<Item = &'a TrialRun> {
         self.0.iter().map(|(_, run)| run)
     }
 
-    fn sample(&self, of: impl Fn(&TrialRun) -> Option<f64>) -> Option<Sample> {
-        Sample::of(self.runs().filter_map(of).collect())
+    fn sample(&self, of: impl Fn(&TrialRun) -> Option<f64>) -> Option<SampleStats> {
+        SampleStats::from_sorted(self.runs().filter_map(of).collect())
     }
 
-    fn rounds_s(&self) -> Option<Sample> {
+    fn rounds_s(&self) -> Option<SampleStats> {
         self.sample(|run| Some(run.rounds_s()))
     }
 
-    fn misses(&self) -> Option<Sample> {
+    fn misses(&self) -> Option<SampleStats> {
         self.sample(TrialRun::miss_percent)
     }
 
     /// Whether it completes less than half of the rounds of `base`.
-    fn stalls(&self, base: &Variant) -> bool {
-        let median = |variant: &Variant| variant.rounds_s().map(|rounds| rounds.median);
+    fn stalls(&self, base: &TrialVariant) -> bool {
+        let median = |variant: &TrialVariant| variant.rounds_s().map(|rounds| rounds.median);
         median(self) < median(base).map(|rounds| rounds / 2.0)
     }
 
@@ -58,7 +59,7 @@ impl<'a> Variant<'a> {
             "ended_early": self.runs().find_map(|run| run.ended_early.as_deref()),
             "time": self.time(),
         });
-        for name in COUNTED {
+        for name in REPORTED_COUNTERS {
             figures[name] = json!(self.sample(|run| json!(run)[name].as_f64()));
         }
         of_trial(PUBLISHED_JOB, PUBLISHED_JOB, trial, figures)
@@ -86,50 +87,50 @@ impl<'a> Variant<'a> {
 }
 
 /// Accessor of a figure in a published row.
-type Published = fn(&RetryRow) -> f64;
+type FigureAccessor = fn(&RetryRow) -> f64;
 
 /// All published figures compared with the model's, at these `costs`.
-pub fn beside(variants: &[Variant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
+pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
     let costs = costs.iter().copied().chain([("cpus", PUBLISHED_CPUS)]);
     let assumed: Map<String, Value> = costs.map(|(name, of)| (name.into(), of.into())).collect();
     let of_row = |row: &'static RetryRow| {
         let variant = &variants[usize::from(row.with_series())];
         let stalls = variant.stalls(&variants[0]);
         let drops = variant.sample(TrialRun::drops_per_round);
-        let misses: Published = |row| row.miss_drop_pct;
-        let rounds: Published = |row| row.rounds_s;
+        let misses: FigureAccessor = |row| row.miss_drop_pct;
+        let rounds: FigureAccessor = |row| row.rounds_s;
         let figures = [
             ("misses", "misses of 100 drops", misses, variant.misses()),
-            ("drops", "drops a round", RetryRow::drops_per_round as Published, drops),
+            ("drops", "drops a round", RetryRow::drops_per_round as FigureAccessor, drops),
             ("rounds", "rounds a second", rounds, variant.rounds_s()),
         ];
         figures.map(|(what, unit, published, model)| {
-            let judging = PUBLISHED.figures[what].of(row.with_series());
+            let judging = PUBLISHED.figures[what].judging(row.with_series());
             let runs = of_runs(row.with_series(), published);
             let cell = Cell {
                 name: Some(row.case.clone()),
                 assumed: Some(assumed.clone()),
-                ..against(published(row), model.as_ref(), unit, variant)
+                ..compare_cell(published(row), model.as_ref(), unit, variant)
             };
-            judged(cell, judging, (runs.min, runs.max), model.as_ref(), stalls)
+            judge_cell(cell, judging, (runs.min, runs.max), model.as_ref(), stalls)
         })
     };
     PUBLISHED.rows.iter().flat_map(of_row).collect()
 }
 
 /// Published samples of the runs without or with the series.
-fn of_runs(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> Sample {
+fn of_runs(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> SampleStats {
     let runs = PUBLISHED.rows.iter().filter(|row| row.with_series() == with_series);
-    Sample::of(runs.map(of).collect()).expect("there are rows of both kinds")
+    SampleStats::from_sorted(runs.map(of).collect()).expect("there are rows of both kinds")
 }
 
 /// The cell with tolerance and verdict. A variant that `stalls` is not judged: its misses mean
 /// nothing.
-fn judged(
+fn judge_cell(
     cell: Cell,
     judging: Judging,
     (least, most): (f64, f64),
-    model: Option<&Sample>,
+    model: Option<&SampleStats>,
     stalls: bool,
 ) -> Cell {
     if judging == Judging::Fitted {
@@ -137,7 +138,7 @@ fn judged(
     }
     let tolerance = Tolerance::Runs(least, most);
     let cell = Cell { tolerance: Some(tolerance.to_string()), ..cell };
-    let is_enough = model.is_none_or(|model| model.samples.len() >= LEAST_SEEDS);
+    let is_enough = model.is_none_or(|model| model.samples.len() >= MIN_SEEDS);
     let holds = || !stalls && model.and_then(|model| tolerance.holds(model, least)) == Some(true);
     let holds = is_enough.then(holds);
     match judging {
@@ -148,17 +149,17 @@ fn judged(
 
 /// Ratio of rounds with and without the series, against the range over pairs of published runs and
 /// their overall ratio.
-pub fn ratio_of_all([before, after]: &[Variant; 2]) -> Cell {
+pub fn ratio_of_all([before, after]: &[TrialVariant; 2]) -> Cell {
     let ratios = before.runs().zip(after.runs()).filter_map(|(before, after)| ratio(before, after));
-    let ratios = Sample::of(ratios.collect());
+    let ratios = SampleStats::from_sorted(ratios.collect());
     let [without, with] = [false, true].map(|with| of_runs(with, |row| row.rounds_s));
     let unit = "rounds with the series for each without it";
     let cell = Cell {
         name: Some("all runs".to_string()),
-        ..against(with.mean / without.mean, ratios.as_ref(), unit, after)
+        ..compare_cell(with.mean / without.mean, ratios.as_ref(), unit, after)
     };
     let runs = (with.min / without.max, with.max / without.min);
-    judged(cell, Judging::Judged, runs, ratios.as_ref(), false)
+    judge_cell(cell, Judging::Judged, runs, ratios.as_ref(), false)
 }
 
 /// Ratio of rounds with and without the series.
@@ -167,7 +168,12 @@ fn ratio(before: &TrialRun, after: &TrialRun) -> Option<f64> {
 }
 
 /// Compares a published figure with the model's median.
-fn against(published: f64, model: Option<&Sample>, unit: &str, variant: &Variant) -> Cell {
+fn compare_cell(
+    published: f64,
+    model: Option<&SampleStats>,
+    unit: &str,
+    variant: &TrialVariant,
+) -> Cell {
     let median = model.map(|model| model.median);
     let figures = json!({ "median": median, "distribution": model });
     Cell {
@@ -180,7 +186,7 @@ fn against(published: f64, model: Option<&Sample>, unit: &str, variant: &Variant
 }
 
 /// Cells of an experiment without and with the series.
-pub fn tried(tried: &Tried) -> [Cell; 2] {
+pub fn tried(tried: &TriedExperiment) -> [Cell; 2] {
     let [(_, before), (_, after)] = &tried.both;
     tried.both.each_ref().map(|(trial, run)| {
         let mut figures = json!(run);

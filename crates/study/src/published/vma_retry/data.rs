@@ -9,13 +9,13 @@ use crate::published::data::Series;
 
 pub const NAME: &str = "vma-retry";
 
-pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| Series::figures(NAME));
+pub static PUBLISHED: LazyLock<VmaRetryData> = LazyLock::new(|| Series::figures(NAME));
 
 /// Experiment of the published figures.
 pub const PUBLISHED_JOB: &str = "published job";
 
 /// Default number of seeds of the published job. Fewer are not judged, since its runs vary.
-pub const LEAST_SEEDS: usize = 5;
+pub const MIN_SEEDS: usize = 5;
 
 /// CPUs of the published machine.
 pub const PUBLISHED_CPUS: u64 = 256;
@@ -24,23 +24,23 @@ pub const PUBLISHED_CPUS: u64 = 256;
 pub const PAGE_KIB: u64 = 4;
 
 #[derive(Deserialize)]
-pub struct Published {
+pub struct VmaRetryData {
     /// Two runs without and two runs with the series.
     pub rows: Vec<RetryRow>,
     /// How each figure is judged.
-    pub figures: BTreeMap<String, Both>,
+    pub figures: BTreeMap<String, FigureJudging>,
 }
 
 /// How a figure is judged without and with the series.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Both {
+pub struct FigureJudging {
     without: Judging,
     with: Judging,
 }
 
-impl Both {
-    pub fn of(&self, with_series: bool) -> Judging {
+impl FigureJudging {
+    pub fn judging(&self, with_series: bool) -> Judging {
         if with_series { self.with } else { self.without }
     }
 }

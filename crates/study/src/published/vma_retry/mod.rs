@@ -8,21 +8,23 @@ mod trial;
 use filemap_job::{DEFAULT_SEED, Record, seeds};
 use filemap_report::units::time;
 
-use self::cells::Variant;
+use self::cells::TrialVariant;
 pub use self::data::NAME;
-use self::data::{LEAST_SEEDS, PAGE_KIB, PUBLISHED, PUBLISHED_JOB};
-use self::plan::{Experiment, Form, Tried};
-use self::trial::{Run, Trial};
+use self::data::{MIN_SEEDS, PAGE_KIB, PUBLISHED, PUBLISHED_JOB};
+use self::plan::{Experiment, StudyExtent, TriedExperiment};
+use self::trial::{RunTrials, Trial};
 use super::cell::Cell;
 use super::data::{Notes, Series};
-use super::study::{Begin, Chosen, Found, Length, Options, Study};
+use super::study::{
+    BeginProgress, PublishedOptions, SeriesFindings, Study, StudyLength, StudyResult,
+};
 use crate::error::Error;
-use crate::spread::over_seeds;
+use crate::spread::seeds_phrase;
 
 /// The study of the series.
 struct VmaRetry {
     seeds: Vec<u64>,
-    form: Form,
+    form: StudyExtent,
     costs: Vec<(&'static str, u64)>,
 }
 
@@ -30,7 +32,7 @@ struct VmaRetry {
 ///
 /// # Errors
 /// If the machine profile cannot be read.
-pub fn study(options: &Options, length: Length) -> Chosen {
+pub fn study(options: &PublishedOptions, length: StudyLength) -> StudyResult {
     Ok(Box::new(VmaRetry::new(options.seeds, length)?))
 }
 
@@ -40,14 +42,14 @@ pub fn figures() -> usize {
 }
 
 impl VmaRetry {
-    fn new(count: Option<u64>, length: Length) -> Result<Self, Error> {
-        let seeds = seeds(DEFAULT_SEED, count.unwrap_or(LEAST_SEEDS as u64)).collect();
-        Ok(VmaRetry { seeds, form: Form::of(length), costs: trial::costs()? })
+    fn new(count: Option<u64>, length: StudyLength) -> Result<Self, Error> {
+        let seeds = seeds(DEFAULT_SEED, count.unwrap_or(MIN_SEEDS as u64)).collect();
+        Ok(VmaRetry { seeds, form: StudyExtent::for_length(length), costs: trial::costs()? })
     }
 
     /// Runs the sweep over readahead sizes, then everything else at the inferred size, or at the
     /// smallest if none can be inferred.
-    fn found_by(&self, run: &Run<'_>) -> Result<Found, Error> {
+    fn found_by(&self, run: &RunTrials<'_>) -> Result<SeriesFindings, Error> {
         let seed = self.seeds[0];
         let sweep = ran(self.form.read_ahead_sweep(seed), run)?;
         let smallest = sweep[0].both[0].0.read_ahead_pages;
@@ -56,23 +58,23 @@ impl VmaRetry {
         all.extend(self.form.experiments(pages, seed, &self.costs));
         let all = ran(all, run)?;
         let (job, experiments) = all.split_at(self.seeds.len());
-        let variants = Variant::both(job);
-        let mut cells = cells::beside(&variants, &self.costs);
+        let variants = TrialVariant::variants(job);
+        let mut cells = cells::published_cells(&variants, &self.costs);
         cells.push(cells::ratio_of_all(&variants));
-        cells.extend(variants.iter().map(Variant::cell));
+        cells.extend(variants.iter().map(TrialVariant::cell));
         cells.extend(sweep.iter().chain(experiments).flat_map(cells::tried));
         Ok((cells, Some(trial::origin(&self.costs))))
     }
 }
 
 impl Study for VmaRetry {
-    fn found(&self, _: &[Record], begin: &Begin<'_>) -> Result<Found, Error> {
-        self.found_by(&|trials| trial::beside(trials, &*begin(trials.len() as u64)))
+    fn found(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+        self.found_by(&|trials| trial::run_in_parallel(trials, &*begin(trials.len() as u64)))
     }
 }
 
 /// Runs `experiments` without and with the series.
-fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error> {
+fn ran(experiments: Vec<Experiment>, run: &RunTrials<'_>) -> Result<Vec<TriedExperiment>, Error> {
     let both = |of: &Experiment| {
         [false, true].map(|with_series| Trial { with_series, ..of.trial.clone() })
     };
@@ -80,7 +82,7 @@ fn ran(experiments: Vec<Experiment>, run: &Run<'_>) -> Result<Vec<Tried>, Error>
     let mut runs = trials.clone().into_iter().zip(run(&trials)?);
     let tried = |of: Experiment| {
         let both = [(); 2].map(|()| runs.next().expect("there is a run of each trial"));
-        Tried { of, both }
+        TriedExperiment { of, both }
     };
     Ok(experiments.into_iter().map(tried).collect())
 }
@@ -92,14 +94,14 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let mut variants = of(PUBLISHED_JOB).filter(|cell| cell.at("seeds").is_some());
     let [before, after] = [(); 2].map(|()| variants.next());
     let length = match (of("sensitivity").next(), of("cpus").next()) {
-        (Some(_), _) => Length::Full,
-        (None, Some(_)) => Length::Short,
-        (None, None) => Length::Brief,
+        (Some(_), _) => StudyLength::Full,
+        (None, Some(_)) => StudyLength::Short,
+        (None, None) => StudyLength::Brief,
     };
     let count = |place: &str| before.map_or(0, |cell| cell.count(place));
     let form = vec![
         ("seconds", count("conditions/seconds").to_string()),
-        ("seeds", over_seeds(count("seeds") as usize)),
+        ("seeds", seeds_phrase(count("seeds") as usize)),
         ("length", series.note(length.note(), &[])),
     ];
     let kib = cells.first().and_then(|cell| cell.read_ahead_kb).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::data::{PUBLISHED, PUBLISHED_CPUS, PUBLISHED_JOB};
 use super::trial::{Trial, TrialRun};
-use crate::published::study::Length;
+use crate::published::study::StudyLength;
 
 /// The published job; sizes in pages of 4 KiB.
 const THREADS: u64 = 500;
@@ -12,7 +12,7 @@ const MAX_PAGES: u64 = (12 << 18) / 10;
 
 /// Extent of the study: duration and conditions of trials.
 #[derive(Clone, Copy)]
-pub struct Form {
+pub struct StudyExtent {
     /// Virtual seconds of the published job; `sweep` and `experiments` likewise.
     job: u64,
     sweep: u64,
@@ -28,7 +28,7 @@ pub struct Form {
 }
 
 /// The published duration.
-const FULL: Form = Form {
+const FULL: StudyExtent = StudyExtent {
     job: 600,
     sweep: 120,
     experiments: 60,
@@ -40,7 +40,7 @@ const FULL: Form = Form {
 };
 
 /// About three minutes on two processors.
-const SHORT: Form = Form {
+const SHORT: StudyExtent = StudyExtent {
     job: 40,
     sweep: 30,
     experiments: 30,
@@ -52,11 +52,11 @@ const SHORT: Form = Form {
 };
 
 /// The published job and the sweep that infers the readahead size.
-const BRIEF: Form =
-    Form { read_ahead: &[256, 480, 640], cpus: &[], threads: &[], writers: &[], ..SHORT };
+const BRIEF: StudyExtent =
+    StudyExtent { read_ahead: &[256, 480, 640], cpus: &[], threads: &[], writers: &[], ..SHORT };
 
 /// Factor by which the experiment with one large VMA has fewer threads, CPUs and pages.
-const SMALLER: u64 = 8;
+const ONE_VMA_SCALE: u64 = 8;
 
 /// One condition of an experiment.
 pub struct Experiment {
@@ -68,18 +68,18 @@ pub struct Experiment {
 }
 
 /// An experiment with its trials without and with the series, and their results.
-pub struct Tried {
+pub struct TriedExperiment {
     pub of: Experiment,
     pub both: [(Trial, TrialRun); 2],
 }
 
-impl Form {
+impl StudyExtent {
     /// The extent for `length`; a brief report has only the sweep over readahead sizes.
-    pub fn of(length: Length) -> Form {
+    pub fn for_length(length: StudyLength) -> StudyExtent {
         match length {
-            Length::Full => FULL,
-            Length::Short => SHORT,
-            Length::Brief => BRIEF,
+            StudyLength::Full => FULL,
+            StudyLength::Short => SHORT,
+            StudyLength::Brief => BRIEF,
         }
     }
 
@@ -111,8 +111,8 @@ impl Form {
         costs: &[(&'static str, u64)],
     ) -> Vec<Experiment> {
         let base = base(pages, seed, self.experiments);
-        let smaller = with_threads(&base, THREADS / SMALLER);
-        let smaller = Trial { one_vma: true, cpus: PUBLISHED_CPUS / SMALLER, ..smaller };
+        let smaller = with_threads(&base, THREADS / ONE_VMA_SCALE);
+        let smaller = Trial { one_vma: true, cpus: PUBLISHED_CPUS / ONE_VMA_SCALE, ..smaller };
         let cpus = |&cpus: &u64| ("cpus", cpus.to_string(), Trial { cpus, ..base.clone() });
         let threads = |&of: &u64| ("threads", of.to_string(), with_threads(&base, of));
         let writers =
@@ -133,11 +133,11 @@ impl Form {
 
 /// The readahead size whose misses without the series are nearest to the published ones, among
 /// sizes at which the job makes progress.
-pub fn inferred(sweep: &[Tried]) -> Option<u64> {
+pub fn inferred(sweep: &[TriedExperiment]) -> Option<u64> {
     let misses = PUBLISHED.rows.iter().filter(|row| !row.with_series());
     let misses: Vec<f64> = misses.map(|row| row.miss_drop_pct).collect();
     let published = misses.iter().sum::<f64>() / misses.len() as f64;
-    let off = |tried: &Tried| {
+    let off = |tried: &TriedExperiment| {
         let (trial, run) = &tried.both[0];
         Some(((run.miss_percent()? - published).abs(), trial.read_ahead_pages))
     };

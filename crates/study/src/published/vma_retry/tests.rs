@@ -7,10 +7,10 @@ use super::trial::TrialRun;
 use super::*;
 use crate::engine::Engines;
 use crate::engine::mock::Mock;
-use crate::published::Published as Record;
-use crate::published::shown::empty_columns;
+use crate::published::PublishedRecord as Record;
+use crate::published::cell_table::empty_columns;
 
-fn study(length: Length, seeds: u64) -> VmaRetry {
+fn study(length: StudyLength, seeds: u64) -> VmaRetry {
     VmaRetry::new(Some(seeds), length).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn small(trial: &Trial) -> Trial {
 fn report(study: &VmaRetry) -> Report {
     let found = study.found_by(&|trials| {
         let small: Vec<Trial> = trials.iter().map(small).collect();
-        trial::beside(&small, &*Mock::default().progress(None))
+        trial::run_in_parallel(&small, &*Mock::default().progress(None))
     });
     Record::new(vec![found.unwrap()], &[], "filemap published vma-retry".to_string()).report()
 }
@@ -44,7 +44,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
     let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     // Two rows by two figures with the series, and the ratio; with few seeds nothing is judged.
-    for (length, seeds, judged) in [(Length::Short, 5, 5), (Length::Full, 2, 0)] {
+    for (length, seeds, judged) in [(StudyLength::Short, 5, 5), (StudyLength::Full, 2, 0)] {
         let report = report(&study(length, seeds));
         assert_eq!(empty_columns(&report), [""; 0]);
         let text = report.render(Format::Table);
@@ -54,7 +54,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
         for words in ["series A", "run queue", "all runs", "Over readahead sizes"] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        let is_full = length == Length::Full;
+        let is_full = length == StudyLength::Full;
         assert_eq!(text.contains("Each assumed cost at half"), is_full);
         assert!(report.render(Format::Markdown).contains("| series B |"));
         let json: Value = serde_json::from_str(&report.record_json).unwrap();
@@ -72,7 +72,7 @@ fn a_report_is_a_page_wide_and_of_its_schema() {
 /// The report does not depend on the order in which trials complete.
 #[test]
 fn a_report_is_the_same_again() {
-    let study = study(Length::Short, 1);
+    let study = study(StudyLength::Short, 1);
     let one = report(&study);
     assert_eq!(one.record_json, report(&study).record_json);
     let text = one.render(Format::Table).replace('\n', " ");
@@ -87,7 +87,7 @@ fn the_published_job_is_what_was_published() {
         asked.borrow_mut().extend_from_slice(trials);
         Ok(vec![TrialRun { rounds: 1, ..TrialRun::default() }; trials.len()])
     };
-    study(Length::Full, 5).found_by(&run).unwrap();
+    study(StudyLength::Full, 5).found_by(&run).unwrap();
     let asked = asked.into_inner();
     let first = asked[0].clone();
     let program = trial::spec(&first).unwrap().validate(None).unwrap();
@@ -106,7 +106,7 @@ fn the_published_job_is_what_was_published() {
 
 #[test]
 fn threads_of_one_vma_read_parts_of_one_file() {
-    let base = small(&Form::of(Length::Short).read_ahead_sweep(1)[0].trial);
+    let base = small(&StudyExtent::for_length(StudyLength::Short).read_ahead_sweep(1)[0].trial);
     let trial = Trial { one_vma: true, writers: 2, ..base };
     let program = trial::spec(&trial).unwrap().validate(None).unwrap();
     assert_eq!((program.files.len(), program.mappings.len()), (1, 1));
@@ -125,7 +125,7 @@ fn inferred(counts: [(u64, u64, u64); 3]) -> String {
         };
         Ok((0..trials.len()).map(of).collect())
     };
-    let found = vec![study(Length::Brief, 1).found_by(&run).unwrap()];
+    let found = vec![study(StudyLength::Brief, 1).found_by(&run).unwrap()];
     let text = Record::new(found, &[], String::new()).report().render(Format::Table);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_job::program::{
-    FileSpec, MappingSpec, OpenSpec, ProgramSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
+    FileSpec, JobSpec, MappingSpec, OpenSpec, THRASH, ThreadPhaseSpec, ThreadSpec,
     change_protection,
 };
 use filemap_job::waits::Wait;
-use filemap_job::{JobSpec, Run as Ran, SizeText};
+use filemap_job::{JobFlags, Run as Ran, SizeText};
 use filemap_model::{Profile, trace};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,13 +31,13 @@ const MACHINE: &str = "server";
 const EVICT_NS_PER_CPU: u64 = 664;
 
 /// Page size in bytes.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 /// Interval in which the threads start.
 const STAGGER: &str = "100ms";
 
 /// Name of the file and mapping that all threads share.
-const ALL: &str = "all";
+const SHARED_NAME: &str = "all";
 
 /// Names of reading threads, and of threads that change protections.
 const READER: &str = "reader";
@@ -112,7 +112,7 @@ impl TrialRun {
 
     /// Misses in percent of drops; `None` if it made no progress.
     pub fn miss_percent(&self) -> Option<f64> {
-        (!self.jams()).then(|| self.misses as f64 * 100.0 / self.drops.max(1) as f64)
+        (!self.makes_no_progress()).then(|| self.misses as f64 * 100.0 / self.drops.max(1) as f64)
     }
 
     /// Drops per round; `None` if no round was completed.
@@ -121,19 +121,19 @@ impl TrialRun {
     }
 
     /// Whether it made no progress: it ended early, or completed no round.
-    pub fn jams(&self) -> bool {
+    pub fn makes_no_progress(&self) -> bool {
         self.ended_early.is_some() || self.rounds == 0
     }
 }
 
 /// Runs trials; results in order.
-pub type Run<'a> = dyn Fn(&[Trial]) -> Result<Vec<TrialRun>, Error> + 'a;
+pub type RunTrials<'a> = dyn Fn(&[Trial]) -> Result<Vec<TrialRun>, Error> + 'a;
 
 /// Runs `trials` in parallel.
 ///
 /// # Errors
 /// If a trial cannot run.
-pub fn beside(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>, Error> {
+pub fn run_in_parallel(trials: &[Trial], progress: &dyn Progress) -> Result<Vec<TrialRun>, Error> {
     parallel::map(trials.iter().collect(), |trial| {
         let run = run(trial)?;
         progress.advance();
@@ -171,7 +171,7 @@ pub fn origin(costs: &[(&'static str, u64)]) -> Origin {
 
 /// Profile of the trials' machine with `cpus` CPUs.
 fn machine(cpus: u64) -> Result<Profile, Error> {
-    let mut profile = machine_profile::named(Some(MACHINE))?;
+    let mut profile = machine_profile::load_profile(Some(MACHINE))?;
     profile.cost.evict_page_ns = EVICT_NS_PER_CPU.saturating_mul(cpus);
     // As in the guests in which the posted series was measured: nearly all remaining misses are of
     // threads that are preempted in a fault.
@@ -188,7 +188,7 @@ pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
     }
     let program = spec(trial)?.validate(None)?;
     match trace(&program, &profile, &mut ()) {
-        Ok(run) => Ok(told(trial, &run)),
+        Ok(run) => Ok(notes(trial, &run)),
         // No progress at all.
         Err(error @ filemap_model::Error::ProgramOutOfMemory { .. }) => Ok(TrialRun {
             elapsed_ns: trial.seconds * SECOND_NS,
@@ -200,9 +200,9 @@ pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
 }
 
 /// The job of a trial.
-pub fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
-    let size = |pages: u64| Some(SizeText::of(pages * PAGE));
-    let flags = JobSpec {
+pub fn spec(trial: &Trial) -> Result<JobSpec, Error> {
+    let size = |pages: u64| Some(SizeText::of(pages * PAGE_BYTES));
+    let flags = JobFlags {
         workload: Some(THRASH.to_string()),
         kernel: Some(KERNEL.name().to_string()),
         with: trial.with_series.then(|| Switch::VmaRetry.name().to_string()),
@@ -212,13 +212,13 @@ pub fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
         cpus: Some(trial.cpus),
         file_size: size(trial.file_pages),
         sparse: Some(true),
-        read_ahead_kb: Some(trial.read_ahead_pages * PAGE / 1024),
+        read_ahead_kb: Some(trial.read_ahead_pages * PAGE_BYTES / 1024),
         memory_high: size(trial.high_pages),
         memory_max: size(trial.max_pages),
         fs: Some("base-pages".to_string()),
         duration: Some(format!("{}s", trial.seconds)),
         stagger: Some(STAGGER.to_string()),
-        ..JobSpec::default()
+        ..JobFlags::default()
     };
     let spec = flags.thrash()?;
     Ok(if trial.one_vma { in_one_vma(trial, spec) } else { spec })
@@ -226,11 +226,11 @@ pub fn spec(trial: &Trial) -> Result<ProgramSpec, Error> {
 
 /// The variant with one mapping shared by all threads and protected by the writers. Each thread
 /// drops its part (MADV_DONTNEED) instead of unmapping it.
-fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
+fn in_one_vma(trial: &Trial, spec: JobSpec) -> JobSpec {
     let of_all =
-        || ThreadPhaseSpec { mapping: Some(ALL.to_string()), ..ThreadPhaseSpec::default() };
+        || ThreadPhaseSpec { mapping: Some(SHARED_NAME.to_string()), ..ThreadPhaseSpec::default() };
     let lasts = spec.thread[0].lasts.clone();
-    let part_bytes = trial.file_pages * PAGE;
+    let part_bytes = trial.file_pages * PAGE_BYTES;
     let reader = |number: u64| {
         let first = number * trial.file_pages;
         let pages = Some(Arc::new((first..first + trial.file_pages).collect()));
@@ -251,17 +251,17 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     let writer = |number: u64| ThreadSpec {
         name: Some(format!("{WRITER}-{number}")),
         lasts: lasts.clone(),
-        phase: change_protection(ALL),
+        phase: change_protection(SHARED_NAME),
         ..ThreadSpec::default()
     };
     let file = FileSpec {
-        name: ALL.to_string(),
+        name: SHARED_NAME.to_string(),
         size: Some(SizeText::of(trial.threads * part_bytes)),
         sparse: true,
         ..FileSpec::default()
     };
-    let (name, open) = (ALL.to_string(), ALL.to_string());
-    ProgramSpec {
+    let (name, open) = (SHARED_NAME.to_string(), SHARED_NAME.to_string());
+    JobSpec {
         file: vec![file],
         open: vec![OpenSpec { name: name.clone(), file: name.clone(), direct: false }],
         mapping: vec![MappingSpec { name, open, ..MappingSpec::default() }],
@@ -270,7 +270,7 @@ fn in_one_vma(trial: &Trial, spec: ProgramSpec) -> ProgramSpec {
     }
 }
 
-fn told(trial: &Trial, run: &Ran) -> TrialRun {
+fn notes(trial: &Trial, run: &Ran) -> TrialRun {
     let counters = &run.counters;
     let rounds = |of: &str| -> u64 {
         let threads = run.threads.iter().filter(|thread| thread.name.starts_with(of));

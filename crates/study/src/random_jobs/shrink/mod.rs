@@ -132,7 +132,7 @@ fn without_one<S: Serialize + DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{JobSpec, PhaseSpec, SizeText};
+    use filemap_job::{JobFlags, PhaseSpec, SizeText};
 
     use super::*;
 
@@ -151,13 +151,13 @@ mod tests {
         let phase =
             [phases("random", &[40]), phases("reverse", &[60]), phases("random", &[9])].concat();
         let file_size = Some(SizeText("1m".to_string()));
-        let spec = JobSpec { phase, file_size, private: Some(true), ..JobSpec::default() };
-        let shows = |spec: &JobSpec| {
+        let spec = JobFlags { phase, file_size, private: Some(true), ..JobFlags::default() };
+        let shows = |spec: &JobFlags| {
             let of = |phase: &PhaseSpec| phase.workload.as_deref() == Some("reverse");
             spec.phase.iter().any(|phase| of(phase) && phase.accesses >= Some(3))
         };
         let mut tried = 0;
-        let found = |specs: &[JobSpec]| {
+        let found = |specs: &[JobFlags]| {
             tried += specs.len();
             Ok(specs.iter().position(shows).map(|at| (at, ())))
         };
@@ -174,10 +174,10 @@ mod tests {
                     fault_around = '16k'\nseed = 5\nexec = false\nadvice = 'normal'\n\
                     cache_limit = '2m'\nsparse = false\n\
                     [[phase]]\nworkload = 'read-random'\naccesses = 9\nbs = '8k'\nseed = 4\n";
-        let spec = JobSpec::from_toml(text).unwrap();
-        let needs = |spec: &JobSpec| spec.map_len.is_some() && spec.phase[0].bs.is_some();
+        let spec = JobFlags::from_toml(text).unwrap();
+        let needs = |spec: &JobFlags| spec.map_len.is_some() && spec.phase[0].bs.is_some();
         for most in [1, 7, 600] {
-            let found = |specs: &[JobSpec]| Ok(specs.iter().position(needs).map(|at| (at, ())));
+            let found = |specs: &[JobFlags]| Ok(specs.iter().position(needs).map(|at| (at, ())));
             let (smallest, ()) = shrink(&spec, (), most, |()| None, found).unwrap();
             let kept = smallest.to_toml();
             let keys = kept.lines().filter_map(|line| line.split(" = ").next());

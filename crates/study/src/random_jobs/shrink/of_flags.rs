@@ -1,6 +1,6 @@
 //! Shrinks jobs that flags describe.
 
-use filemap_job::{JobSpec, PhaseSpec};
+use filemap_job::{JobFlags, PhaseSpec};
 
 use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 
@@ -8,8 +8,8 @@ use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
 /// another job.
 const KEPT: [&str; 5] = ["workload", "accesses", "fraction", "file_size", "phase"];
 
-impl Shrinks for JobSpec {
-    fn smaller(&self, last: Option<u64>) -> Vec<JobSpec> {
+impl Shrinks for JobFlags {
+    fn smaller(&self, last: Option<u64>) -> Vec<JobFlags> {
         let mut smaller = Changed { of: self, jobs: Vec::new() };
         if let Some(access) = last {
             smaller.with(|job| job.phase = up_to(&self.phase, access));
@@ -36,7 +36,7 @@ impl Shrinks for JobSpec {
         smaller.jobs
     }
 
-    fn without_a_key(&self) -> Vec<JobSpec> {
+    fn without_a_key(&self) -> Vec<JobFlags> {
         let phases = (0..self.phase.len()).map(|phase| format!("/phase/{phase}"));
         let places: Vec<String> = [String::new()].into_iter().chain(phases).collect();
         without_one(self, &places, &KEPT)

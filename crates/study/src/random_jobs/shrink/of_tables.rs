@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 use filemap_job::program::ThreadPhaseSpec;
 
 use super::{Changed, Shrinks, fewer_accesses, smaller_files, without_one};
@@ -14,8 +14,8 @@ const KEPT: [&str; 18] = [
     "name", "offsets", "open", "pages", "phase", "size", "thread", "unmap", "workload",
 ];
 
-impl Shrinks for ProgramSpec {
-    fn smaller(&self, last: Option<u64>) -> Vec<ProgramSpec> {
+impl Shrinks for JobSpec {
+    fn smaller(&self, last: Option<u64>) -> Vec<JobSpec> {
         let mut smaller = Changed { of: self, jobs: Vec::new() };
         for (number, thread) in self.thread.iter().enumerate() {
             let needed = last.map_or(thread.phase.len(), |last| phases_up_to(&thread.phase, last));
@@ -53,7 +53,7 @@ impl Shrinks for ProgramSpec {
         smaller.jobs
     }
 
-    fn without_a_key(&self) -> Vec<ProgramSpec> {
+    fn without_a_key(&self) -> Vec<JobSpec> {
         let numbered = |table: &str, count: usize| -> Vec<String> {
             (0..count).map(|number| format!("{table}/{number}")).collect()
         };
@@ -114,15 +114,15 @@ mod tests {
     /// A property that needs the advice and one page of the other mapping shrinks to exactly these.
     #[test]
     fn the_smallest_program_that_shows_it_is_found() {
-        let spec = ProgramSpec::from_toml(PROGRAM).unwrap();
-        let needs = |spec: &ProgramSpec| {
+        let spec = JobSpec::from_toml(PROGRAM).unwrap();
+        let needs = |spec: &JobSpec| {
             let phases = &spec.thread[0].phase;
             phases.iter().any(|phase| phase.madvise.is_some())
                 && phases
                     .iter()
                     .any(|phase| phase.pages.as_ref().is_some_and(|pages| pages.contains(&4)))
         };
-        let found = |specs: &[ProgramSpec]| Ok(specs.iter().position(needs).map(|at| (at, ())));
+        let found = |specs: &[JobSpec]| Ok(specs.iter().position(needs).map(|at| (at, ())));
         let (smallest, ()) = shrink(&spec, (), 400, |()| None, found).unwrap();
         let phases = &smallest.thread[0].phase;
         assert_eq!(phases.len(), 2, "{phases:?}");
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_comes_after_an_access_is_left_out() {
-        let spec = ProgramSpec::from_toml(PROGRAM).unwrap();
+        let spec = JobSpec::from_toml(PROGRAM).unwrap();
         let phases = &spec.thread[0].phase;
         for (access, needed) in [(0, 1), (39, 1), (40, 3), (44, 3), (45, 4)] {
             assert_eq!(phases_up_to(phases, access), needed, "{access}");

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::goal::Goal;
-use super::record::{Case, Group};
+use super::record::{MechanismGroup, SearchCase};
 use crate::error::Error;
 
 /// Jobs of a round. They run in parallel; findings are varied from the next round on.
-pub(super) const ROUND: u64 = 256;
+pub(super) const ROUND_JOBS: u64 = 256;
 
 /// Outcome of a drawn job.
-pub(super) enum Fate {
+pub(super) enum DrawOutcome {
     /// Invalid.
     LeftOut(Error),
     /// Both variants are one job.
@@ -20,12 +20,12 @@ pub(super) enum Fate {
     /// Does not meet the goal.
     Same,
     /// Meets the goal, by this mechanism.
-    Found(String, Box<Case>),
+    Found(String, Box<SearchCase>),
 }
 
 /// Findings so far, by mechanism.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct SearchFindings {
     /// Number of drawn jobs.
     pub drawn: u64,
     /// Number of invalid ones.
@@ -33,10 +33,10 @@ pub struct Found {
     /// Number of those equal in both variants.
     pub alike: u64,
     /// Findings of each mechanism.
-    pub mechanisms: BTreeMap<String, Group>,
+    pub mechanisms: BTreeMap<String, MechanismGroup>,
 }
 
-impl Found {
+impl SearchFindings {
     /// Number of jobs that ran in both variants.
     pub(super) fn tried(&self) -> u64 {
         self.drawn - self.left_out - self.alike
@@ -45,29 +45,29 @@ impl Found {
     /// Adds the outcomes of further jobs. `reason` receives why one was invalid, if any was.
     pub(super) fn add_all(
         &mut self,
-        fates: impl Iterator<Item = Fate>,
+        fates: impl Iterator<Item = DrawOutcome>,
         goal: Goal,
         reason: &mut Option<Error>,
     ) {
         for fate in fates {
             self.drawn += 1;
             match fate {
-                Fate::LeftOut(error) => {
+                DrawOutcome::LeftOut(error) => {
                     self.left_out += 1;
                     reason.get_or_insert(error);
                 }
-                Fate::Alike => self.alike += 1,
-                Fate::Same => {}
-                Fate::Found(mechanism, case) => self.add(mechanism, *case, goal),
+                DrawOutcome::Alike => self.alike += 1,
+                DrawOutcome::Same => {}
+                DrawOutcome::Found(mechanism, case) => self.add(mechanism, *case, goal),
             }
         }
     }
 
     /// Adds a job that differs by `mechanism`. On ties the first one stays.
-    fn add(&mut self, mechanism: String, case: Case, goal: Goal) {
-        let Some(Group { jobs, cases, .. }) = self.mechanisms.get_mut(&mechanism) else {
+    fn add(&mut self, mechanism: String, case: SearchCase, goal: Goal) {
+        let Some(MechanismGroup { jobs, cases, .. }) = self.mechanisms.get_mut(&mechanism) else {
             let cases = [(); 3].map(|()| case.clone());
-            let group = Group { mechanism: mechanism.clone(), jobs: 1, cases };
+            let group = MechanismGroup { mechanism: mechanism.clone(), jobs: 1, cases };
             self.mechanisms.insert(mechanism, group);
             return;
         };

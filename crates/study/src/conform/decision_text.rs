@@ -1,13 +1,14 @@
 //! Formats decisions of the model in words, with details that tracepoints do not show.
 
-use filemap_core::decision::{Decision, Found};
+use filemap_core::decision::{Decision, ReadaheadSnapshot};
 use filemap_core::units::{PageCount, PageIndex};
 
 /// Formats `decision`; `None` if it concerns neither reading nor mapping.
-pub(super) fn told(decision: &Decision) -> Option<String> {
+pub(super) fn describe_decision(decision: &Decision) -> Option<String> {
     Some(match decision {
         Decision::Entered { cause, found } => {
-            let Found { index, req, order, size, async_size, mmap_miss, previous_end } = found;
+            let ReadaheadSnapshot { index, req, order, size, async_size, mmap_miss, previous_end } =
+                found;
             let end =
                 previous_end.map_or(String::new(), |end| format!(", last read ended at {end}"));
             format!(

@@ -4,35 +4,35 @@ use filemap_core::address::vma::ReadHint;
 use filemap_job::program::Madvise;
 use serde::{Deserialize, Serialize};
 
-use super::change::{Change, ask_name, hint_name};
-use super::contents::Contents;
+use super::change::{AdviceChange, ask_name, hint_name};
+use super::contents::FileContents;
 
 /// Code or settings for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Written {
+pub struct SourceChange {
     /// The change.
     pub change: String,
-    pub lines: Vec<WrittenLine>,
+    pub lines: Vec<SourceLine>,
 }
 
 /// A line of code or a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct WrittenLine {
+pub struct SourceLine {
     /// Language or kind of setting.
     pub place: String,
     pub text: String,
 }
 
-fn line(place: &str, text: impl Into<String>) -> WrittenLine {
-    WrittenLine { place: place.to_string(), text: text.into() }
+fn line(place: &str, text: impl Into<String>) -> SourceLine {
+    SourceLine { place: place.to_string(), text: text.into() }
 }
 
 /// Lines that implement `change` for a file with these `contents`.
-pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
+pub fn lines(change: &AdviceChange, contents: FileContents) -> Vec<SourceLine> {
     match change {
-        Change::Madvise(_, hint) => madvise(*hint, contents),
-        Change::Ask(_, ask, parts) => asked(*ask, parts, contents),
-        Change::Fadvise(_, hint) => {
+        AdviceChange::Madvise(_, hint) => madvise(*hint, contents),
+        AdviceChange::Ask(_, ask, parts) => prefetch_lines(*ask, parts, contents),
+        AdviceChange::Fadvise(_, hint) => {
             let name = hint_name(*hint);
             vec![
                 line("C", format!("posix_fadvise(fd, 0, 0, POSIX_FADV_{name});")),
@@ -40,7 +40,7 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
                 line("Rust", format!("rustix::fs::fadvise(&file, 0, None, Advice::{hint:?})?;")),
             ]
         }
-        Change::ReadAhead(kb) => vec![line(
+        AdviceChange::ReadAhead(kb) => vec![line(
             "As root",
             format!(
                 "echo {kb} > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb, with the numbers that \
@@ -48,30 +48,30 @@ pub fn lines(change: &Change, contents: Contents) -> Vec<WrittenLine> {
                  and every program on the device gets the new one"
             ),
         )],
-        Change::FaultAround(bytes) => vec![line(
+        AdviceChange::FaultAround(bytes) => vec![line(
             "As root",
             format!(
                 "echo {bytes} > /sys/kernel/debug/fault_around_bytes; every program on the \
                  machine gets it"
             ),
         )],
-        Change::Governor => Vec::new(),
+        AdviceChange::Governor => Vec::new(),
     }
 }
 
 /// The database's own setting for the advice, if it has one.
-fn of_database(hint: ReadHint, contents: Contents) -> Option<WrittenLine> {
+fn of_database(hint: ReadHint, contents: FileContents) -> Option<SourceLine> {
     match (contents, hint) {
-        (Contents::Lmdb, ReadHint::Random) => Some(line(
+        (FileContents::Lmdb, ReadHint::Random) => Some(line(
             "LMDB",
             "MDB_NORDAHEAD as a flag of mdb_env_open(), or lmdb.open(path, readahead=False) in \
              Python: the same advice",
         )),
-        (Contents::Lmdb, ReadHint::Normal) => Some(line(
+        (FileContents::Lmdb, ReadHint::Normal) => Some(line(
             "LMDB",
             "mdb_env_open() without MDB_NORDAHEAD, or lmdb.open(path, readahead=True) in Python",
         )),
-        (Contents::Sqlite, _) => Some(line(
+        (FileContents::Sqlite, _) => Some(line(
             "SQLite",
             "it has no setting for advice. PRAGMA mmap_size=0 makes it read pages with pread(2), \
              which was not tried here: filemap record and advise with it tell",
@@ -81,14 +81,14 @@ fn of_database(hint: ReadHint, contents: Contents) -> Option<WrittenLine> {
 }
 
 /// Python expression of the mapping, and a comment on it.
-fn mapping(contents: Contents) -> (&'static str, &'static str) {
+fn mapping(contents: FileContents) -> (&'static str, &'static str) {
     match contents {
-        Contents::Numpy => ("array._mmap", "  # of numpy.load(mmap_mode='r')"),
+        FileContents::Numpy => ("array._mmap", "  # of numpy.load(mmap_mode='r')"),
         _ => ("mapping", ""),
     }
 }
 
-fn madvise(hint: ReadHint, contents: Contents) -> Vec<WrittenLine> {
+fn madvise(hint: ReadHint, contents: FileContents) -> Vec<SourceLine> {
     let (name, (mapping, note)) = (hint_name(hint), mapping(contents));
     let calls = [
         line("C", format!("madvise(address, length, MADV_{name});")),
@@ -98,7 +98,7 @@ fn madvise(hint: ReadHint, contents: Contents) -> Vec<WrittenLine> {
     of_database(hint, contents).into_iter().chain(calls).collect()
 }
 
-fn asked(ask: Madvise, parts: &[(u64, u64)], contents: Contents) -> Vec<WrittenLine> {
+fn prefetch_lines(ask: Madvise, parts: &[(u64, u64)], contents: FileContents) -> Vec<SourceLine> {
     let (name, (mapping, _)) = (ask_name(ask), mapping(contents));
     // Several parts: the program loops over ranges it has computed.
     let [(first, pages)] = parts else {
@@ -118,23 +118,23 @@ fn asked(ask: Madvise, parts: &[(u64, u64)], contents: Contents) -> Vec<WrittenL
 
 #[cfg(test)]
 mod tests {
-    use super::super::change::Target;
+    use super::super::change::AdviceTarget;
     use super::*;
 
     #[test]
     fn a_database_has_its_own_setting_first() {
-        let on = Target { file: 0, name: "data.mdb".to_string(), numbers: vec![0] };
-        let random = Change::Madvise(on.clone(), ReadHint::Random);
-        let lmdb = lines(&random, Contents::Lmdb);
+        let on = AdviceTarget { file: 0, name: "data.mdb".to_string(), numbers: vec![0] };
+        let random = AdviceChange::Madvise(on.clone(), ReadHint::Random);
+        let lmdb = lines(&random, FileContents::Lmdb);
         assert!(lmdb[0].text.contains("MDB_NORDAHEAD") && lmdb[0].text.contains("readahead=False"));
-        let other = lines(&random, Contents::Other);
+        let other = lines(&random, FileContents::Other);
         let expected = [
             ("C", "madvise(address, length, MADV_RANDOM);"),
             ("Python", "mapping.madvise(mmap.MADV_RANDOM)"),
             ("Rust", "mapping.advise(memmap2::Advice::Random)?;"),
         ];
         assert_eq!(other, expected.map(|(place, text)| line(place, text)));
-        let sqlite = lines(&Change::Madvise(on, ReadHint::Sequential), Contents::Sqlite);
+        let sqlite = lines(&AdviceChange::Madvise(on, ReadHint::Sequential), FileContents::Sqlite);
         assert!(sqlite[0].text.contains("mmap_size=0"), "{sqlite:?}");
     }
 }

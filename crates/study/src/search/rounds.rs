@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{Job, JobSpec, Record, shell_word};
-use filemap_model::{Digest, Model, Profile, trace};
+use filemap_job::{Job, JobFlags, Record, shell_word};
+use filemap_model::{Digest, ModelEngine, Profile, trace};
 
-use super::draw::Space;
-use super::found::{Fate, Found, ROUND};
+use super::draw::JobSpace;
+use super::findings::{DrawOutcome, ROUND_JOBS, SearchFindings};
 use super::goal::Goal;
 use super::mechanism;
-use super::record::{CASES, Case, Group, Search};
-use super::state::{Keeper, State};
+use super::record::{CASES, MechanismGroup, SearchCase, SearchRecord};
+use super::state::{SearchControl, SearchState};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;
@@ -34,20 +34,20 @@ use crate::variants::Variant;
 
 /// Maximum number of shrinking attempts for each of [`CASES`]: the worst jobs are longer and get
 /// fewer.
-const MOST_TRIES: [usize; 3] = [600, 150, 150];
+const MAX_SHRINK_ATTEMPTS: [usize; 3] = [600, 150, 150];
 
 /// Hint on how to save a search.
 const WITH_STATE: &str =
     "with --state FILE a search that is given again goes on where it was stopped";
 
 /// Options of a search.
-pub struct Searching<'a, E> {
+pub struct SearchOptions<'a, E> {
     /// The two variants.
     pub variants: [&'a Variant; 2],
     /// The goal.
     pub goal: Goal,
     /// The jobs to search.
-    pub space: Space,
+    pub space: JobSpace,
     /// Seed of the jobs.
     pub seed: u64,
     /// Number of jobs to try; `None` for as many as fit the time limit.
@@ -59,32 +59,34 @@ pub struct Searching<'a, E> {
     /// Engines, which show progress.
     pub engines: &'a E,
     /// Stores its state and receives interruptions.
-    pub keeper: &'a dyn Keeper,
+    pub keeper: &'a dyn SearchControl,
     /// The command without its limits, and filemap's version: saved states of other searches are
     /// refused.
     pub name: String,
 }
 
-impl<E: Engines + Sync> Searching<'_, E> {
+impl<E: Engines + Sync> SearchOptions<'_, E> {
     /// Searches from the findings of earlier rounds until all jobs are tried, time is up or it is
     /// interrupted. Saves the state after each round.
     ///
     /// # Errors
     /// If no job of the space can run, if both variants are equal, errors of the model, and if the
     /// state cannot be written.
-    pub fn run(&self, mut found: Found) -> Result<Found, Error> {
+    pub fn run(&self, mut found: SearchFindings) -> Result<SearchFindings, Error> {
         let begun = Instant::now();
         let progress = self.engines.progress(self.jobs);
         progress.begin_at(found.drawn);
-        self.tell_kept(&found);
-        let goes_on =
-            || self.keeper.times() == 0 && self.limit.is_none_or(|limit| begun.elapsed() < limit);
+        self.set_signal_message(&found);
+        let goes_on = || {
+            self.keeper.interruptions() == 0
+                && self.limit.is_none_or(|limit| begun.elapsed() < limit)
+        };
         let mut reason = None;
         while self.jobs.is_none_or(|jobs| found.drawn < jobs)
-            && (goes_on() || found.drawn == 0 && self.keeper.times() == 0)
+            && (goes_on() || found.drawn == 0 && self.keeper.interruptions() == 0)
         {
             let before = found.drawn;
-            let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND);
+            let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND_JOBS);
             let specs: Vec<_> = (before..end).map(|job| self.spec(job, &found)).collect();
             // A shared index: jobs not taken come after all that were.
             let next = AtomicUsize::new(0);
@@ -99,20 +101,20 @@ impl<E: Engines + Sync> Searching<'_, E> {
             if found.drawn == end && found.drawn == found.left_out + found.alike {
                 return Err(reason.unwrap_or_else(|| self.no_difference()));
             }
-            if found.drawn - before < ROUND {
+            if found.drawn - before < ROUND_JOBS {
                 break;
             }
             if self.keeper.path().is_some() {
-                self.keeper.write(&State::of(&self.name, found.clone()).text())?;
+                self.keeper.write(&SearchState::new(&self.name, found.clone()).text())?;
             }
-            self.tell_kept(&found);
+            self.set_signal_message(&found);
         }
         Ok(found)
     }
 
     /// Prepares the message about the saved rounds, for a signal that ends the command.
-    fn tell_kept(&self, found: &Found) {
-        self.keeper.leave_word(match (self.keeper.path(), found.drawn) {
+    fn set_signal_message(&self, found: &SearchFindings) {
+        self.keeper.set_signal_message(match (self.keeper.path(), found.drawn) {
             (None, _) => format!("nothing is kept of this search; {WITH_STATE}"),
             (Some(path), 0) => format!("nothing is kept of this search yet in '{path}'"),
             (Some(path), jobs) => {
@@ -130,19 +132,19 @@ impl<E: Engines + Sync> Searching<'_, E> {
     }
 
     /// Job `number`: every second one is a variation of a finding.
-    fn spec(&self, number: u64, found: &Found) -> JobSpec {
+    fn spec(&self, number: u64, found: &SearchFindings) -> JobFlags {
         if number.is_multiple_of(2) || found.mechanisms.is_empty() {
-            return self.space.drawn(self.seed, number);
+            return self.space.random_job(self.seed, number);
         }
         let mut rng = Rng(Rng(!self.seed).next() ^ number);
         let of = rng.below(found.mechanisms.len() as u64) as usize;
         let kept = found.mechanisms.values().nth(of).expect("there are so many");
         let [smallest, by_ratio, by_cost] = &kept.cases;
         let like = rng.pick(&[smallest, by_cost, by_ratio, by_ratio]);
-        self.space.changed(&like.job, &mut rng)
+        self.space.vary_job(&like.job, &mut rng)
     }
 
-    fn tried(&self, spec: JobSpec) -> Result<Fate, Error> {
+    fn tried(&self, spec: JobFlags) -> Result<DrawOutcome, Error> {
         let [first, second] = self.variants;
         let release = input::host_release();
         let job = |variant: &Variant| {
@@ -150,11 +152,11 @@ impl<E: Engines + Sync> Searching<'_, E> {
         };
         let jobs = match (job(first), job(second)) {
             (Ok(first), Ok(second)) => [first, second],
-            (Err(error), _) => return Ok(Fate::LeftOut(first.error(error))),
-            (_, Err(error)) => return Ok(Fate::LeftOut(second.error(error))),
+            (Err(error), _) => return Ok(DrawOutcome::LeftOut(first.error(error))),
+            (_, Err(error)) => return Ok(DrawOutcome::LeftOut(second.error(error))),
         };
         if jobs[0] == jobs[1] {
-            return Ok(Fate::Alike);
+            return Ok(DrawOutcome::Alike);
         }
         let run = |job: &Job| {
             let mut digest = Digest::default();
@@ -162,15 +164,15 @@ impl<E: Engines + Sync> Searching<'_, E> {
         };
         let [(first, of_first), (second, of_second)] = match (run(&jobs[0]), run(&jobs[1])) {
             (Ok(first), Ok(second)) => [first, second],
-            (Err(error), _) | (_, Err(error)) => return Ok(Fate::LeftOut(error.into())),
+            (Err(error), _) | (_, Err(error)) => return Ok(DrawOutcome::LeftOut(error.into())),
         };
-        let case = Case::new(spec, &jobs[0], [&first, &second]);
+        let case = SearchCase::new(spec, &jobs[0], [&first, &second]);
         if of_first == of_second || self.goal.gain(&case.first, &case.second).is_none() {
-            return Ok(Fate::Same);
+            return Ok(DrawOutcome::Same);
         }
-        Ok(match mechanism::of([&jobs[0], &jobs[1]], &self.profile)? {
-            None => Fate::Same,
-            Some(mechanism) => Fate::Found(mechanism, Box::new(case)),
+        Ok(match mechanism::find_mechanism([&jobs[0], &jobs[1]], &self.profile)? {
+            None => DrawOutcome::Same,
+            Some(mechanism) => DrawOutcome::Found(mechanism, Box::new(case)),
         })
     }
 
@@ -178,11 +180,11 @@ impl<E: Engines + Sync> Searching<'_, E> {
     ///
     /// # Errors
     /// Errors of the model.
-    pub fn resumed(&self, mut state: State) -> Result<Option<Found>, Error> {
+    pub fn restore(&self, mut state: SearchState) -> Result<Option<SearchFindings>, Error> {
         let kept = cases(state.found.mechanisms.values_mut());
         let are_so = parallel::map(kept, |(mechanism, _, case)| {
             Ok::<_, Error>(match self.tried(case.job.clone())? {
-                Fate::Found(now, again) => now == mechanism && *again == *case,
+                DrawOutcome::Found(now, again) => now == mechanism && *again == *case,
                 _ => false,
             })
         })?;
@@ -194,25 +196,25 @@ impl<E: Engines + Sync> Searching<'_, E> {
     ///
     /// # Errors
     /// Errors of the model.
-    pub fn record(&self, found: Found, footer: Footer) -> Result<Search, Error> {
-        let before = self.keeper.times();
+    pub fn record(&self, found: SearchFindings, footer: Footer) -> Result<SearchRecord, Error> {
+        let before = self.keeper.interruptions();
         let mut notes = Vec::new();
         if before > 0 {
             notes.push(match self.keeper.path() {
                 Some(_) => format!(
                     "Interrupted after {} jobs. The same command goes on from job {}.",
                     found.drawn,
-                    found.drawn / ROUND * ROUND
+                    found.drawn / ROUND_JOBS * ROUND_JOBS
                 ),
                 None => format!("Interrupted after {} jobs; {WITH_STATE}.", found.drawn),
             });
         }
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
         let groups = self.groups(found, before)?;
-        if self.keeper.times() > u32::from(before > 0) {
+        if self.keeper.interruptions() > u32::from(before > 0) {
             notes.push("Not all jobs were made as small as they can be.".to_string());
         }
-        Ok(Search {
+        Ok(SearchRecord {
             schema: SCHEMA,
             kind: RecordKind::Search,
             footer,
@@ -233,16 +235,16 @@ impl<E: Engines + Sync> Searching<'_, E> {
     /// If no job can run with these machine keys.
     pub fn footer(&self, command: String) -> Result<Footer, Error> {
         let record = |variant: &Variant| {
-            let of_variant = variant.applied(&JobSpec::default());
+            let of_variant = variant.applied(&JobFlags::default());
             // Any job: the footer only depends on the engine and machine.
-            let place = JobSpec {
+            let place = JobFlags {
                 workload: Some("first".to_string()),
                 accesses: Some(1),
                 file_size: random_jobs::size(1),
-                ..self.space.place(of_variant.kernel)
+                ..self.space.machine_keys(of_variant.kernel)
             };
             let job = place.validate(input::host_release().as_deref())?;
-            let ran = Model { profile: self.profile }.ran(&job, Vec::new());
+            let ran = ModelEngine { profile: self.profile }.ran(&job, Vec::new());
             Ok::<_, Error>(Record::of(&job, provenance::stamped(ran)))
         };
         let [first, second] = self.variants;
@@ -251,34 +253,42 @@ impl<E: Engines + Sync> Searching<'_, E> {
 
     /// Findings by mechanism, the largest ratio first, each job shrunk unless there were more than
     /// `before` interruptions.
-    fn groups(&self, found: Found, before: u32) -> Result<Vec<Group>, Error> {
-        let mut groups: Vec<Group> = found.mechanisms.into_values().collect();
+    fn groups(&self, found: SearchFindings, before: u32) -> Result<Vec<MechanismGroup>, Error> {
+        let mut groups: Vec<MechanismGroup> = found.mechanisms.into_values().collect();
         let wanted = cases(groups.iter_mut());
         let progress = self.engines.progress(Some(wanted.len() as u64));
         parallel::map(wanted, |(mechanism, of, case)| {
-            *case = self.smaller(&mechanism, of, case.clone(), before)?;
+            *case = self.shrink_case(&mechanism, of, case.clone(), before)?;
             progress.advance();
             Ok::<_, Error>(())
         })?;
-        let ratio = |Group { cases: [_, by_ratio, _], .. }: &Group| by_ratio.gain(self.goal).0;
+        let ratio = |MechanismGroup { cases: [_, by_ratio, _], .. }: &MechanismGroup| {
+            by_ratio.gain(self.goal).0
+        };
         groups.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
         Ok(groups)
     }
 
     /// Shrinks `case`, number `of` of [`CASES`]: the smallest job keeps the mechanism, the other
     /// two also at least their ratio or difference.
-    fn smaller(&self, mechanism: &str, of: usize, case: Case, before: u32) -> Result<Case, Error> {
+    fn shrink_case(
+        &self,
+        mechanism: &str,
+        of: usize,
+        case: SearchCase,
+        before: u32,
+    ) -> Result<SearchCase, Error> {
         let (ratio, cost) = case.gain(self.goal);
-        let still = |spec: &JobSpec| -> Result<Option<Case>, Error> {
-            if self.keeper.times() > before || !self.space.has(spec) {
+        let still = |spec: &JobFlags| -> Result<Option<SearchCase>, Error> {
+            if self.keeper.interruptions() > before || !self.space.has(spec) {
                 return Ok(None);
             }
-            let Fate::Found(now, case) = self.tried(spec.clone())? else { return Ok(None) };
+            let DrawOutcome::Found(now, case) = self.tried(spec.clone())? else { return Ok(None) };
             let (now_ratio, now_cost) = case.gain(self.goal);
             let holds = [true, now_ratio >= ratio, now_cost >= cost][of];
             Ok((now == mechanism && holds).then_some(*case))
         };
-        let first = |specs: &[JobSpec]| {
+        let first = |specs: &[JobFlags]| {
             for (at, spec) in specs.iter().enumerate() {
                 if let Some(case) = still(spec)? {
                     return Ok(Some((at, case)));
@@ -286,15 +296,16 @@ impl<E: Engines + Sync> Searching<'_, E> {
             }
             Ok(None)
         };
-        let (_, mut case) = shrink(&case.job.clone(), case, MOST_TRIES[of], |_| None, first)?;
+        let (_, mut case) =
+            shrink(&case.job.clone(), case, MAX_SHRINK_ATTEMPTS[of], |_| None, first)?;
         case.case = CASES[of].to_string();
-        case.job.machine = case.job.machine.filter(|name| machine_profile::needs_said(name));
+        case.job.machine = case.job.machine.filter(|name| machine_profile::needs_flag(name));
         let job = case.job.validate(input::host_release().as_deref())?;
         let command = match job.accesses().nth(1) {
             Some(_) => "filemap compare JOB.toml".to_string(),
             None => {
                 let kernel = job.rules.kernel.name().to_string();
-                let flags = JobSpec { kernel: Some(kernel), ..case.job.clone() }.flags();
+                let flags = JobFlags { kernel: Some(kernel), ..case.job.clone() }.flags();
                 format!("filemap compare {}", flags.join(" "))
             }
         };
@@ -304,8 +315,10 @@ impl<E: Engines + Sync> Searching<'_, E> {
 }
 
 /// All cases of `groups`, each with its mechanism and its index in [`CASES`].
-fn cases<'a>(groups: impl Iterator<Item = &'a mut Group>) -> Vec<(String, usize, &'a mut Case)> {
-    let of_group = |Group { mechanism, cases, .. }: &'a mut Group| {
+fn cases<'a>(
+    groups: impl Iterator<Item = &'a mut MechanismGroup>,
+) -> Vec<(String, usize, &'a mut SearchCase)> {
+    let of_group = |MechanismGroup { mechanism, cases, .. }: &'a mut MechanismGroup| {
         let all = cases.iter_mut().enumerate();
         all.map(|(of, case)| (mechanism.clone(), of, case))
     };
@@ -318,7 +331,7 @@ pub fn variants_flag(variants: &[String; 2]) -> String {
 }
 
 /// Outcomes of the jobs of a round in order, up to the first that was not tried.
-fn in_order(mut fates: Vec<(usize, Option<Fate>)>) -> impl Iterator<Item = Fate> {
+fn in_order(mut fates: Vec<(usize, Option<DrawOutcome>)>) -> impl Iterator<Item = DrawOutcome> {
     fates.sort_by_key(|(at, _)| *at);
     fates.into_iter().map_while(|(_, fate)| fate)
 }

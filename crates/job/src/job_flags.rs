@@ -1,11 +1,11 @@
 //! A job as written: its struct, parsing, serialization and the files that it names.
 
 use crate::Error;
-use crate::flags::JobSpec;
+use crate::flags::JobFlags;
 use crate::job_file::{self, Form};
 use crate::workload::{EXEC, Workload};
 
-/// Declares [`JobSpec`] with one field per flag and the operations over all of them. Used once, in
+/// Declares [`JobFlags`] with one field per flag and the operations over all of them. Used once, in
 /// [`crate::flags`], whose imports it relies on.
 macro_rules! spec {
     ($( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $flag:expr, )+) => {
@@ -13,7 +13,7 @@ macro_rules! spec {
         /// `None`: not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
-        pub struct JobSpec {
+        pub struct JobFlags {
             $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<$type>, )+
             /// Workloads that run one after the other, instead of `workload`.
@@ -45,13 +45,13 @@ macro_rules! spec {
             ..$flag
         }, )+ ];
 
-        impl JobSpec {
+        impl JobFlags {
             /// This job with the values of `flags` replacing its own. A flag also removes its
             /// alternatives: `accesses` and `fraction` replace each other, and so do `workload`,
             /// `accesses_file` and phases.
-            pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
+            pub fn overlay(mut self, flags: JobFlags) -> JobFlags {
                 self.remove_alternatives(&flags);
-                JobSpec {
+                JobFlags {
                     $( $key: flags.$key.or(self.$key), )+
                     phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
                     seed_text: match flags.seed {
@@ -64,7 +64,7 @@ macro_rules! spec {
             }
 
             /// Removes the alternatives of the flags set in `flags`.
-            fn remove_alternatives(&mut self, flags: &JobSpec) {
+            fn remove_alternatives(&mut self, flags: &JobFlags) {
                 if flags.workload.is_some() || flags.accesses_file.is_some() {
                     self.phase.clear();
                     self.workload = None;
@@ -112,13 +112,13 @@ macro_rules! spec {
 
 pub(crate) use spec;
 
-impl JobSpec {
+impl JobFlags {
     /// Parses a job file.
     ///
     /// # Errors
-    /// One line with the line number: invalid TOML, an unknown or duplicate key, or a value of the
+    /// One line with the line number: invalid TOML, an unknown or duplicate key, or a value value the
     /// wrong type.
-    pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
+    pub fn from_toml(text: &str) -> Result<JobFlags, Error> {
         toml::from_str(text).map_err(|error| {
             if job_file::has_tables(text) {
                 Error::IsProgram

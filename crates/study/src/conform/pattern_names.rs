@@ -2,20 +2,20 @@
 
 use std::cmp::Reverse;
 
-use filemap_job::ProgramSpec;
+use filemap_job::JobSpec;
 
 use super::patterns::built_in;
 use crate::error::Error;
 
 /// Number of similar names suggested for an unknown one.
-const NAMED: usize = 5;
+const MAX_SUGGESTIONS: usize = 5;
 
 /// The built-in patterns in `names`, in their own order. Each entry is a name or several joined by
 /// commas; names contain commas too.
 ///
 /// # Errors
 /// For an unknown name.
-pub fn chosen(names: &[String]) -> Result<Vec<(String, ProgramSpec)>, Error> {
+pub fn select_patterns(names: &[String]) -> Result<Vec<(String, JobSpec)>, Error> {
     let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let mut wanted = Vec::new();
@@ -27,7 +27,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<(String, ProgramSpec)>, Error> {
                 behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(','))
             };
             let name = known.iter().filter(begins).max_by_key(|name| name.len());
-            let name = name.ok_or_else(|| unknown(rest, &known))?;
+            let name = name.ok_or_else(|| unknown_pattern_error(rest, &known))?;
             wanted.push(name.clone());
             rest = rest[name.len()..].trim_start_matches([',', ' ']);
             if rest.is_empty() {
@@ -40,7 +40,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<(String, ProgramSpec)>, Error> {
 }
 
 /// Error for an unknown `name` that suggests the most similar names.
-fn unknown(name: &str, known: &[String]) -> Error {
+fn unknown_pattern_error(name: &str, known: &[String]) -> Error {
     let words = |text: &str| -> Vec<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.map(str::to_lowercase).collect()
@@ -53,7 +53,7 @@ fn unknown(name: &str, known: &[String]) -> Error {
         let shared = wanted.iter().filter(has).count();
         (Reverse(shared), own.len())
     });
-    like.truncate(NAMED);
+    like.truncate(MAX_SUGGESTIONS);
     let like = like.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join("; ");
     let number = known.len();
     Error::Usage(format!(
@@ -73,18 +73,18 @@ mod tests {
         let last = &all.last().unwrap().0;
         let first = with_comma.unwrap_or(&all[0].0);
         let names = |given: &[String]| -> Vec<String> {
-            chosen(given).unwrap().into_iter().map(|(name, _)| name).collect()
+            select_patterns(given).unwrap().into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(names(&[format!("{last},{first}")]), [first.clone(), last.clone()]);
         assert_eq!(names(&[last.clone(), first.clone()]), [first.clone(), last.clone()]);
-        let error = chosen(&[format!("{first}, none")]).unwrap_err();
+        let error = select_patterns(&[format!("{first}, none")]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         let message = error.to_string();
         assert!(message.starts_with("--pattern 'none' is no built-in pattern; give"), "{message}");
-        assert!(message.matches("'; '").count() + 1 == NAMED && !message.contains('\n'));
+        assert!(message.matches("'; '").count() + 1 == MAX_SUGGESTIONS && !message.contains('\n'));
         // Other case, and one word less.
         let near = last.to_uppercase().rsplit_once(',').unwrap().0.to_string();
-        let message = chosen(&[near]).unwrap_err().to_string();
+        let message = select_patterns(&[near]).unwrap_err().to_string();
         assert!(message.contains(&format!("such as '{last}'")), "{message}");
     }
 }

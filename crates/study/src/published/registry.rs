@@ -2,45 +2,45 @@
 
 use super::cell::Cell;
 use super::data::{Notes, Series};
-use super::study::{Chosen, Length, Options};
+use super::study::{PublishedOptions, StudyLength, StudyResult};
 use super::{exec_order, mm_owner, mmap_miss, vma_bound, vma_retry};
 
 /// The functions of one series.
-pub(super) struct Kind {
+pub(super) struct SeriesFunctions {
     pub name: &'static str,
-    pub study: fn(&Options, Length) -> Chosen,
+    pub study: fn(&PublishedOptions, StudyLength) -> StudyResult,
     /// Number of published figures.
     pub figures: fn() -> usize,
     /// Values for the placeholders of its notes.
     pub notes: for<'a> fn(&Series, &'a [Cell]) -> Notes<'a>,
 }
 
-pub(super) const KINDS: [Kind; 5] = [
-    Kind {
+pub(super) const KINDS: [SeriesFunctions; 5] = [
+    SeriesFunctions {
         name: mmap_miss::NAME,
         study: mmap_miss::study,
         figures: mmap_miss::figures,
         notes: mmap_miss::notes,
     },
-    Kind {
+    SeriesFunctions {
         name: vma_bound::NAME,
         study: vma_bound::study,
         figures: vma_bound::figures,
         notes: vma_bound::notes,
     },
-    Kind {
+    SeriesFunctions {
         name: exec_order::NAME,
         study: exec_order::study,
         figures: exec_order::figures,
         notes: exec_order::notes,
     },
-    Kind {
+    SeriesFunctions {
         name: vma_retry::NAME,
         study: vma_retry::study,
         figures: vma_retry::figures,
         notes: vma_retry::notes,
     },
-    Kind {
+    SeriesFunctions {
         name: mm_owner::NAME,
         study: mm_owner::study,
         figures: mm_owner::figures,

@@ -1,13 +1,13 @@
 //! The common prefix of two logs.
 
-use filemap_core::decision::{Decision, Found};
+use filemap_core::decision::{Decision, ReadaheadSnapshot};
 use filemap_core::units::PageIndex;
 use filemap_job::Seen;
 
-use super::in_flight::InFlight;
+use super::in_flight::InFlightPages;
 
 /// The common prefix of two logs, and the rest of each.
-pub struct Agreed<'a> {
+pub struct CommonPrefix<'a> {
     /// The common lines, as in the model's log.
     pub same: Vec<Decision>,
     /// Number of lines of faults that only one log has because a page was still being read when
@@ -21,19 +21,24 @@ pub struct Agreed<'a> {
     pub kernel: &'a [Decision],
 }
 
-impl Agreed<'_> {
+impl CommonPrefix<'_> {
     /// Whether both logs are exhausted.
-    pub fn is_all(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.model.is_empty() && self.kernel.is_empty()
     }
 }
 
 /// Follows the logs of the model and of a kernel, both restricted to `seen`, up to their first
 /// difference.
-pub fn agreed<'a>(model: &'a [Decision], kernel: &'a [Decision], seen: Seen) -> Agreed<'a> {
-    let mut in_flight = InFlight::seeing(seen);
-    let mut passed_over = PassedOver::default();
-    let mut agreed = Agreed { same: Vec::new(), excluded: 0, excluded_of_model: 0, model, kernel };
+pub fn follow_both<'a>(
+    model: &'a [Decision],
+    kernel: &'a [Decision],
+    seen: Seen,
+) -> CommonPrefix<'a> {
+    let mut in_flight = InFlightPages::new(seen);
+    let mut passed_over = ExcludedFaults::default();
+    let mut agreed =
+        CommonPrefix { same: Vec::new(), excluded: 0, excluded_of_model: 0, model, kernel };
     loop {
         match (agreed.model, agreed.kernel) {
             ([], []) => return agreed,
@@ -43,7 +48,9 @@ pub fn agreed<'a>(model: &'a [Decision], kernel: &'a [Decision], seen: Seen) -> 
                 (agreed.model, agreed.kernel) = (rest_left, rest_right);
             }
             (left, right) => {
-                let Some((side, fault)) = skipped(left, right, &in_flight) else { return agreed };
+                let Some((side, fault)) = find_excluded_fault(left, right, &in_flight) else {
+                    return agreed;
+                };
                 let log = if side == Side::Model { &mut agreed.model } else { &mut agreed.kernel };
                 *log = &log[fault.lines..];
                 passed_over.count(side);
@@ -65,12 +72,12 @@ enum Side {
 
 /// Excluded faults that only one of the logs has.
 #[derive(Default)]
-struct PassedOver {
+struct ExcludedFaults {
     model: u16,
     kernel: u16,
 }
 
-impl PassedOver {
+impl ExcludedFaults {
     fn count(&mut self, side: Side) {
         match side {
             Side::Model => self.model = self.model.saturating_add(1),
@@ -81,45 +88,45 @@ impl PassedOver {
     /// Whether two lines are equal, except that each excluded fault of the other log may have
     /// lowered mmap_miss by the hit that it credits. The amount is fixed from then on.
     fn are_equal(&mut self, model: &Decision, kernel: &Decision) -> bool {
-        let Some([ours, theirs]) = misses_where_alike(model, kernel) else {
+        let Some([ours, theirs]) = mmap_miss_of_same_readahead(model, kernel) else {
             return model == kernel;
         };
         let of_model = theirs.saturating_sub(ours);
         let of_kernel = ours.saturating_sub(theirs);
         let are_equal = of_model <= self.model && of_kernel <= self.kernel;
         if are_equal {
-            *self = PassedOver { model: of_model, kernel: of_kernel };
+            *self = ExcludedFaults { model: of_model, kernel: of_kernel };
         }
         are_equal
     }
 }
 
 /// mmap_miss of two lines that begin the same readahead.
-pub(super) fn misses_where_alike(model: &Decision, kernel: &Decision) -> Option<[u16; 2]> {
+pub(super) fn mmap_miss_of_same_readahead(model: &Decision, kernel: &Decision) -> Option<[u16; 2]> {
     let (Decision::Entered { cause, found }, Decision::Entered { cause: also, found: theirs }) =
         (model, kernel)
     else {
         return None;
     };
-    let same = Found { mmap_miss: found.mmap_miss, ..*theirs };
+    let same = ReadaheadSnapshot { mmap_miss: found.mmap_miss, ..*theirs };
     (cause == also && *found == same).then_some([found.mmap_miss, theirs.mmap_miss])
 }
 
 /// A fault that fault-around resolved.
-struct Around {
+struct ExcludedFault {
     lines: usize,
     from: PageIndex,
     last: PageIndex,
 }
 
 /// The fault that may be excluded from one of the logs, which differ in their first line.
-fn skipped(
+fn find_excluded_fault(
     model: &[Decision],
     kernel: &[Decision],
-    in_flight: &InFlight,
-) -> Option<(Side, Around)> {
-    let ours = around(model, kernel.first(), in_flight);
-    let theirs = around(kernel, model.first(), in_flight);
+    in_flight: &InFlightPages,
+) -> Option<(Side, ExcludedFault)> {
+    let ours = leading_fault(model, kernel.first(), in_flight);
+    let theirs = leading_fault(kernel, model.first(), in_flight);
     match (ours, theirs) {
         // The log that reaches the other's fault later is the one with more faults.
         (Some(ours), Some(theirs)) => {
@@ -135,14 +142,18 @@ fn skipped(
 
 /// The fault at the beginning of `log`, if its page may be mapped in the other. If the fault is
 /// followed by a read of its own, the other log has to continue with that read.
-fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> Option<Around> {
+fn leading_fault(
+    log: &[Decision],
+    other: Option<&Decision>,
+    in_flight: &InFlightPages,
+) -> Option<ExcludedFault> {
     let (index, around, rest) = match log {
         [Decision::Faulted { index }, Decision::MapPages { from, last, .. }, rest @ ..] => {
-            (*index, Around { lines: 2, from: *from, last: *last }, rest)
+            (*index, ExcludedFault { lines: 2, from: *from, last: *last }, rest)
         }
         [Decision::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
             let (from, last) = in_flight.around(*index);
-            (*index, Around { lines: 1, from, last }, rest)
+            (*index, ExcludedFault { lines: 1, from, last }, rest)
         }
         _ => return None,
     };
@@ -152,11 +163,11 @@ fn around(log: &[Decision], other: Option<&Decision>, in_flight: &InFlight) -> O
 }
 
 /// Number of faults of `log` to exclude before `wanted`.
-fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlight) -> usize {
+fn distance(log: &[Decision], wanted: Option<&Decision>, in_flight: &InFlightPages) -> usize {
     let mut rest = log;
     let mut faults = 0;
     while rest.first() != wanted {
-        match around(rest, wanted, in_flight) {
+        match leading_fault(rest, wanted, in_flight) {
             Some(around) => rest = &rest[around.lines..],
             None => return usize::MAX,
         }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use filemap_core::series::Series;
 use filemap_job::program::Job;
-use filemap_job::{ProgramSpec, Seen};
+use filemap_job::{JobSpec, Seen};
 
 use super::asked::job_file;
-use super::bench::Bench;
-use super::case::Case;
-use super::comparison::Comparison;
+use super::bench::ConformBench;
+use super::case::ConformCase;
+use super::comparison::LogComparison;
 use super::evidence::model_lines;
-use super::reason::Alike;
+use super::reason::DifferenceKey;
 use super::record::Finding;
 use crate::engine::Progress;
 use crate::error::Error;
@@ -21,25 +21,25 @@ use crate::random_jobs::shrink;
 const MAX_ATTEMPTS: usize = 150;
 
 /// Of these, so many are sent to a booted kernel together.
-const SENT_AT_ONCE: usize = 4;
+const SHRINK_BATCH: usize = 4;
 
 /// No more jobs are tried to shrink one after this time.
-const LONGEST: Duration = Duration::from_secs(60);
+const SHRINK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A small job.
-pub(super) struct Smallest {
+pub(super) struct SmallestJob {
     /// As a job file.
     pub(super) text: String,
-    pub(super) found: Comparison,
+    pub(super) found: LogComparison,
     /// Whether there was time to try all that are smaller.
     pub(super) is_all: bool,
 }
 
 /// How jobs are made smaller.
 #[derive(Clone, Copy)]
-pub(super) struct Trying<'a> {
+pub(super) struct ShrinkContext<'a> {
     /// Makes a job for the kernel in question.
-    pub(super) validate: &'a dyn Fn(&ProgramSpec) -> Result<Job, filemap_job::Error>,
+    pub(super) validate: &'a dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
     /// Series with which the model decides as the kernel does: only jobs that tell them from those
     /// in question are tried.
     pub(super) like: Option<Series>,
@@ -50,31 +50,36 @@ pub(super) struct Trying<'a> {
 ///
 /// # Errors
 /// Those of the bench.
-pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result<Smallest, Error> {
+pub(super) fn shrink_job(
+    bench: &mut ConformBench,
+    case: &ConformCase,
+    trying: ShrinkContext,
+) -> Result<SmallestJob, Error> {
     let found = case.found.clone();
     let (Some(spec), Some(alike)) = (case.spec, &case.found.alike) else {
-        return Ok(Smallest { text: case.text.to_string(), found, is_all: true });
+        return Ok(SmallestJob { text: case.text.to_string(), found, is_all: true });
     };
     let spec = &with_accesses(spec, case.job);
     let begun = Instant::now();
-    let last = |found: &Comparison| found.first.as_ref()?.access;
+    let last = |found: &LogComparison| found.first.as_ref()?.access;
     let mut is_all = true;
     let (spec, found) = shrink(spec, found, MAX_ATTEMPTS, last, |specs| {
         let valid = specs.iter().enumerate();
         let valid = valid.filter_map(|(at, spec)| Some((at, (trying.validate)(spec).ok()?)));
         let mut tried: Vec<(usize, Job)> = Vec::new();
         for (at, job) in valid {
-            if tells(&job, trying.like, case.found.io_bytes, bench.seen)? {
+            if distinguishes(&job, trying.like, case.found.io_bytes, bench.seen)? {
                 tried.push((at, job));
             }
         }
         // Few at once: what is sent to a booted kernel runs there, also after the one that differs.
-        for few in tried.chunks(SENT_AT_ONCE) {
-            is_all &= begun.elapsed() < LONGEST;
+        for few in tried.chunks(SHRINK_BATCH) {
+            is_all &= begun.elapsed() < SHRINK_TIMEOUT;
             if !is_all {
                 break;
             }
-            if let Some(differing) = first_alike(bench, few, alike, trying.progress)? {
+            if let Some(differing) = first_with_same_difference(bench, few, alike, trying.progress)?
+            {
                 return Ok(Some(differing));
             }
         }
@@ -82,13 +87,13 @@ pub(super) fn smallest(bench: &mut Bench, case: &Case, trying: Trying) -> Result
     })?;
     // Other commands go by the readahead of this machine where a job says none.
     let job = (trying.validate)(&spec)?;
-    let text = job_file(&ProgramSpec { read_ahead_kb: job.spec.read_ahead_kb, ..spec });
-    Ok(Smallest { text, found, is_all })
+    let text = job_file(&JobSpec { read_ahead_kb: job.spec.read_ahead_kb, ..spec });
+    Ok(SmallestJob { text, found, is_all })
 }
 
 /// `spec`, of which `job` was made, with the number of accesses of each phase, which can be made
 /// smaller.
-fn with_accesses(spec: &ProgramSpec, job: &Job) -> ProgramSpec {
+fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
     let mut spec = spec.clone();
     for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {
         for (phase, resolved) in thread.phase.iter_mut().zip(&resolved.phase) {
@@ -99,21 +104,26 @@ fn with_accesses(spec: &ProgramSpec, job: &Job) -> ProgramSpec {
 }
 
 /// Whether the model of `job` decides otherwise with the series `like`.
-fn tells(job: &Job, like: Option<Series>, io_bytes: u64, seen: Seen) -> Result<bool, Error> {
+fn distinguishes(
+    job: &Job,
+    like: Option<Series>,
+    io_bytes: u64,
+    seen: Seen,
+) -> Result<bool, Error> {
     let Some(like) = like else { return Ok(true) };
-    let found = Comparison { io_bytes, ..Comparison::default() };
-    let case = Case { name: "", text: "", spec: None, job, file: 0, found: &found };
+    let found = LogComparison { io_bytes, ..LogComparison::default() };
+    let case = ConformCase { name: "", text: "", spec: None, job, file: 0, found: &found };
     Ok(model_lines(&case, like, seen)? != model_lines(&case, job.rules.series, seen)?)
 }
 
 /// The first of `few` of which kernel and model differ in a way that is `alike`. Those that cannot
 /// be run do not differ.
-fn first_alike(
-    bench: &mut Bench,
+fn first_with_same_difference(
+    bench: &mut ConformBench,
     few: &[(usize, Job)],
-    alike: &Alike,
+    alike: &DifferenceKey,
     progress: &dyn Progress,
-) -> Result<Option<(usize, Comparison)>, Error> {
+) -> Result<Option<(usize, LogComparison)>, Error> {
     let mut differing = None;
     let jobs: Vec<&Job> = few.iter().map(|(_, job)| job).collect();
     bench.compare_all(&jobs, |number, found| {

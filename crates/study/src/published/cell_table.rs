@@ -13,7 +13,7 @@ use crate::json::raw;
 /// of `each` or `rows`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shown {
+pub struct CellTable {
     #[serde(default)]
     title: String,
     /// One table for each of these.
@@ -28,7 +28,7 @@ pub struct Shown {
     /// Paths whose equal values group cells into a row; if empty, each cell is a row.
     #[serde(default)]
     by: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<CellColumn>,
 }
 
 /// A single entry without placeholders.
@@ -40,7 +40,7 @@ fn once() -> Vec<Vec<String>> {
 /// row.
 #[derive(Debug, Deserialize)]
 #[serde(from = "Vec<String>")]
-struct Column {
+struct CellColumn {
     heading: String,
     place: String,
     format: String,
@@ -48,19 +48,19 @@ struct Column {
     of: Option<(String, String)>,
 }
 
-impl From<Vec<String>> for Column {
+impl From<Vec<String>> for CellColumn {
     fn from(texts: Vec<String>) -> Self {
         let text = |at: usize| texts.get(at).cloned().unwrap_or_default();
         let of = texts.get(3).and_then(|of| of.split_once('='));
         let of = of.map(|(place, text)| (place.to_string(), text.to_string()));
-        Column { heading: text(0), place: text(1), format: text(2), of }
+        CellColumn { heading: text(0), place: text(1), format: text(2), of }
     }
 }
 
-impl Column {
+impl CellColumn {
     /// The value in the row of `cells`.
     fn value(&self, cells: &[&Value], texts: &[String]) -> Option<Value> {
-        let place = filled(&self.place, texts);
+        let place = fill_placeholders(&self.place, texts);
         place.split('|').find_map(|place| match place.strip_prefix('=') {
             Some(text) => Some(Value::String(text.to_string())),
             None => {
@@ -73,7 +73,7 @@ impl Column {
     }
 }
 
-impl Shown {
+impl CellTable {
     /// Text tables; those without rows are omitted.
     pub fn tables(&self, cells: &[Value]) -> Vec<Table> {
         let table = |texts: &Vec<String>| {
@@ -81,21 +81,28 @@ impl Shown {
             let is_text = |column: usize| {
                 rows.iter().any(|row| matches!(&row[column], Some(Value::String(_))))
             };
-            let head = |(at, column): (usize, &Column)| Head {
-                name: filled(&column.heading, texts),
+            let head = |(at, column): (usize, &CellColumn)| Head {
+                name: fill_placeholders(&column.heading, texts),
                 right: !is_text(at),
             };
             let written = |row: &Vec<Option<Value>>| -> Vec<String> {
                 let cells = self.columns.iter().zip(row);
                 cells
-                    .map(|(own, value)| written(value.as_ref(), &filled(&own.format, texts)))
+                    .map(|(own, value)| {
+                        format_value(value.as_ref(), &fill_placeholders(&own.format, texts))
+                    })
                     .collect()
             };
-            let is_seen =
-                |row: &Vec<String>| self.rows.len() == 1 || row[1..].iter().any(|text| says(text));
+            let is_seen = |row: &Vec<String>| {
+                self.rows.len() == 1 || row[1..].iter().any(|text| is_nonzero(text))
+            };
             let rows: Vec<Vec<String>> = rows.iter().map(written).filter(is_seen).collect();
             let columns = self.columns.iter().enumerate().map(head).collect();
-            (!rows.is_empty()).then(|| Table { title: filled(&self.title, texts), columns, rows })
+            (!rows.is_empty()).then(|| Table {
+                title: fill_placeholders(&self.title, texts),
+                columns,
+                rows,
+            })
         };
         self.each.iter().filter_map(table).collect()
     }
@@ -113,9 +120,9 @@ impl Shown {
     /// Values of each row, for the entry `texts` of `each`.
     fn values(&self, cells: &[Value], texts: &[String]) -> Vec<Vec<Option<Value>>> {
         let is_own = |cell: &&Value| {
-            self.of
-                .iter()
-                .all(|(place, text)| has(cell, &filled(place, texts), &filled(text, texts)))
+            self.of.iter().all(|(place, text)| {
+                has(cell, &fill_placeholders(place, texts), &fill_placeholders(text, texts))
+            })
         };
         let key = |cell: &Value| -> Vec<Option<Value>> {
             self.by.iter().map(|place| at(cell, place).cloned()).collect()
@@ -138,7 +145,7 @@ impl Shown {
 }
 
 /// Replaces the placeholders of `text`.
-fn filled(text: &str, texts: &[String]) -> String {
+fn fill_placeholders(text: &str, texts: &[String]) -> String {
     let fill = |text: String, (at, own): (usize, &String)| text.replace(&format!("{{{at}}}"), own);
     texts.iter().enumerate().fold(text.to_string(), fill)
 }
@@ -149,11 +156,11 @@ fn at<'a>(cell: &'a Value, place: &str) -> Option<&'a Value> {
 }
 
 fn has(cell: &Value, place: &str, text: &str) -> bool {
-    at(cell, place).is_some_and(|value| text.is_empty() || written(Some(value), "") == text)
+    at(cell, place).is_some_and(|value| text.is_empty() || format_value(Some(value), "") == text)
 }
 
 /// Formats `value`: number of decimals, preceded by `+` for an explicit sign, followed by a unit.
-fn written(value: Option<&Value>, format: &str) -> String {
+fn format_value(value: Option<&Value>, format: &str) -> String {
     let number = match value {
         None => return "-".to_string(),
         Some(Value::String(text)) => return text.clone(),
@@ -178,11 +185,11 @@ fn written(value: Option<&Value>, format: &str) -> String {
 /// Formats a figure with its sign; without one if it rounds to 0.
 pub fn signed(value: f64, digits: usize) -> String {
     let text = format!("{value:+.digits$}");
-    if says(&text) { text } else { text.trim_start_matches(['+', '-']).to_string() }
+    if is_nonzero(&text) { text } else { text.trim_start_matches(['+', '-']).to_string() }
 }
 
 /// Whether a formatted figure is nonzero.
-fn says(text: &str) -> bool {
+fn is_nonzero(text: &str) -> bool {
     text.contains(|digit: char| ('1'..='9').contains(&digit))
 }
 
@@ -219,7 +226,7 @@ mod tests {
                     of = { name = '{0}', read = '' }\n\
                     columns = [['size', 'size', 'KiB'], ['before', 'read', '1', 'with=no'],\
                     ['after', 'read', '+1 %', 'with=yes'], ['more', 'more|=x']]";
-        let shown: Shown = toml::from_str(text).unwrap();
+        let shown: CellTable = toml::from_str(text).unwrap();
         let cell = |size: u64, with: &str, read: f64| json!({ "name": "of a", "size": size, "with": with, "read": read, "more": null });
         let cells = [cell(4, "no", 1.0), cell(4, "yes", 2.5), cell(2048, "yes", 0.01)];
         let tables = shown.tables(&cells);
@@ -231,7 +238,7 @@ mod tests {
     #[test]
     fn rows_for_programs_are_as_they_are() {
         let text = "rows = [['a'], ['b']]\ncolumns = [['of', '={0}'], ['value', 'in/{0}']]";
-        let shown: Shown = toml::from_str(text).unwrap();
+        let shown: CellTable = toml::from_str(text).unwrap();
         let rows = shown.csv(&[json!({ "in": { "a": 0.25, "b": true } })]).rows;
         assert_eq!(rows, [["a", "0.25"], ["b", "true"]]);
     }
