@@ -276,7 +276,7 @@ pub(crate) fn seen<'a, 'j>(
     let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
-    // Bytes of files without blocks are not read from the device, so they need the page counts.
+    // Bytes read from the device exclude files without blocks, so that a mix has no used pages.
     let is_sparse = |job: &&Job| job.files.iter().filter(|of| of.file.sparse).count();
     let job = job.filter(|job| [0, job.files.len()].contains(&is_sparse(job)));
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();

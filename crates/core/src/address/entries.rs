@@ -62,8 +62,8 @@ pub trait MappedFile: FileCache {
         (pages.mapped & bit != 0, pages.copied & bit != 0)
     }
 
-    /// Maps the pages of `mask` in `word`, which are cached and not mapped; those of `young` as
-    /// accessed.
+    /// Maps the pages of `mask` in `word`, which are cached and not mapped. Pages in `young` are
+    /// mapped with the accessed bit.
     fn map(&mut self, word: u64, mask: u64, young: u64);
 
     /// Sets the accessed bit of the entry that maps `index`, if there is one. Returns whether

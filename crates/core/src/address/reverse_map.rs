@@ -97,7 +97,7 @@ impl FileMappings {
     /// Removes the mapping of `layer` that begins at page `first`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `layer` has no such mapping.
     pub fn remove(&mut self, layer: Layer, first: PageIndex) {
         let mappings = &mut self.layers[layer.0 as usize];
         let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
@@ -109,7 +109,7 @@ impl FileMappings {
     /// Replaces the mapping of `layer` that begins at the same page as `mapping`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `layer` has no such mapping.
     pub fn replace(&mut self, layer: Layer, mapping: FileMapping) {
         let mappings = &mut self.layers[layer.0 as usize];
         let first = mapping.whole.pgoff;

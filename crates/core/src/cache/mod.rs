@@ -129,8 +129,8 @@ pub trait FileCache {
         end
     }
 
-    /// [`FileCache::mark_accessed`] for the pages of `mask` in `word`, lowest first, each of which
-    /// is a folio if it is cached.
+    /// [`FileCache::mark_accessed`] for the pages of `mask` in `word`, in ascending order. Every
+    /// cached page among them is a folio of order 0.
     fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
         let mut rest = mask;
         while rest != 0 {

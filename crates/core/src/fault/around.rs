@@ -1,4 +1,4 @@
-//! Fault-around: mapping what is cached near a read fault.
+//! Fault-around: mapping cached pages near a read fault.
 
 use super::map;
 use super::view::View;

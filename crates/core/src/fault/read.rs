@@ -125,8 +125,8 @@ impl ReadCall {
         }
     }
 
-    /// The end of the batches from here on that contain no marked or locked folio, given that there
-    /// is none before `ready_end`: nothing is decided between them.
+    /// The end of the batches from here on without a marked or locked folio, given that none is
+    /// before `ready_end`. No rule decides anything between these batches.
     fn ready_batches<C: FileCache, L>(
         &self,
         ready_end: PageIndex,

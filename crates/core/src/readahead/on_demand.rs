@@ -8,7 +8,7 @@ use crate::units::{Order, PageCount, PageIndex};
 
 /// The window for a miss, and the update of `ra`. A random single read reads exactly the requested
 /// pages and leaves `ra` alone; with readahead disabled one page is read; an open file advised
-/// RANDOM reads what is requested.
+/// RANDOM reads exactly the requested pages.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(

@@ -1,4 +1,4 @@
-//! What is sent to a kernel that was booted for a job, and what comes back from it.
+//! Messages to and from a kernel that was booted for a job.
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Job, JobSpec, Madvise, ProgramStep, Rounds, Thread};
@@ -11,8 +11,8 @@ use crate::image::Error as ImageError;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
-/// The keys of an answer: the runs, or where a program was observed, or what of the job was too
-/// large for its memory or its files. Every other failure is told in words.
+/// Keys of an answer: the runs, the observation of a program, or which part of the job exceeded its
+/// memory or its files. Every other failure is a plain message.
 const RAN: &str = "ran";
 const WHERE: &str = "where";
 const OUT_OF_MEMORY: &str = "out_of_memory";
@@ -61,9 +61,9 @@ pub(super) fn most_cpus(program: &Job) -> u64 {
     if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed_cpus() }
 }
 
-/// Whether its CPUs take turns where the machine is emulated, each for as many instructions as the
-/// others. As threads of this machine, of which some may wait, they have no common time. So it is
-/// where threads make rounds for a time: these are compared by how many they make.
+/// Whether virtual CPUs take turns on an emulated machine, each for equally many instructions. As
+/// threads of this machine they would have no common time, since some may wait. That matters for
+/// threads that make rounds for a fixed time, which are compared by their number of rounds.
 pub(super) fn takes_turns(program: &Job) -> bool {
     program.threads.len() > 1 && program.threads.iter().any(|thread| thread.rounds.is_timed())
 }
@@ -108,10 +108,10 @@ pub(super) fn job(program: &Job) -> Value {
     json!({ PROGRAM: spec })
 }
 
-/// The program in what was sent, for the kernel `release`.
+/// Parses and validates the program in a request, for the kernel `release`.
 ///
 /// # Errors
-/// In one line, what is wrong with it.
+/// One line about the invalid request.
 pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
     let spec: JobSpec = from_json(&sent[PROGRAM])?;
     spec.validate(Some(release)).map_err(|error| error.to_string())
@@ -248,7 +248,7 @@ pub(super) fn refused(error: Error) -> Result<String, String> {
 /// The environment and the runs in `answer`.
 ///
 /// # Errors
-/// What the guest could not do; what is no answer.
+/// When the guest failed, or the answer does not parse.
 pub(super) fn opened(answer: &str) -> Result<Returned, Error> {
     let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;

@@ -102,7 +102,7 @@ impl Journal {
     /// fails without having made it; nothing is undone then.
     ///
     /// # Errors
-    /// [`Error::ShuttingDown`] after [`Journal::undo_all`]; those of `make`.
+    /// [`Error::ShuttingDown`] after [`Journal::undo_all`]; errors of `make`.
     pub fn change<T>(
         &self,
         undo: Undo,

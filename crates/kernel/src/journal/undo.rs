@@ -138,10 +138,10 @@ impl Undo {
     }
 }
 
-/// Has `step` make one attempt after the other until it gives something.
+/// Retries `step` until it returns a value.
 ///
 /// # Errors
-/// Those of `step`; [`Error::Os`] after the last attempt.
+/// Errors of `step`; [`Error::Os`] after the last attempt.
 pub(crate) fn retry_while_busy<T>(
     undo: &Undo,
     mut step: impl FnMut(&Undo, u32) -> Result<Option<T>, Error>,

@@ -79,7 +79,7 @@ impl PhaseCost {
         }
     }
 
-    /// The sum of both costs, of which `again` is the later.
+    /// The sum of both costs; `again` is the later one.
     pub(super) fn plus(self, again: PhaseCost) -> PhaseCost {
         let both =
             |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);

@@ -25,11 +25,11 @@ macro_rules! state {
 /// The group of the tracepoints, which a kernel that needs the probes does not have.
 const GROUP: &str = "readahead";
 
-/// Each function of readahead with the fields of its event. They are read from the arguments of an
-/// x86-64 function, the first of which is a `readahead_control`: its mapping is at 8, its
-/// `file_ra_state` at 16 and the page that was accessed at 24. The state has kept its form from 6.1
-/// to 6.12: where the window starts, its size, the size of its part after the mark, the most of a
-/// window, the misses, and the byte at which the last read ended.
+/// The probed readahead functions, with the fields of their events. Fields are fetched from the
+/// arguments in the x86-64 calling convention. The first argument is a `readahead_control` with the
+/// mapping at offset 8, the `file_ra_state` at 16 and the accessed page at 24. The layout of
+/// `file_ra_state` is the same from 6.1 to 6.12: start of the window, its size, its part after the
+/// mark, maximum window, `mmap_miss`, and the end of the last read in bytes.
 const PROBES: [(&str, &str); 4] = [
     ("page_cache_sync_ra", concat!("req_count=%si:u64 ", state!())),
     ("page_cache_async_ra", concat!("req_count=%dx:u64 ", state!())),

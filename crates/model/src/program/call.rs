@@ -1,4 +1,4 @@
-//! System calls that take `mmap_lock`: they change what is mapped.
+//! System calls that change mappings, and therefore take `mmap_lock`.
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::VmaChange;
@@ -27,7 +27,7 @@ pub(super) struct MmapLockCall<'p> {
     step: &'p ProgramStep,
     began_ns: u64,
     stage: CallStage,
-    /// The lock that it holds for reading: `mmap_lock`, or that of a VMA.
+    /// The lock that it holds for reading: `mmap_lock`, or the lock of a VMA.
     held: (Lock, u64),
     /// Number of VMAs that it has marked.
     marked: usize,

@@ -2,7 +2,7 @@
 
 use super::fair::TICK_NS;
 
-/// Virtual CPUs of which one runs at a time.
+/// Virtual CPUs that run one at a time.
 ///
 /// A CPU runs until a timer interrupt, until it is idle, or until it spins; then the next one in
 /// order runs. After a timer interrupt that is the first CPU with work. A CPU that waits for

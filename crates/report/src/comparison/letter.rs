@@ -202,8 +202,8 @@ impl Group {
 }
 
 impl Figure {
-    /// The least and the most, where they differ as they are written. The unit is left out where
-    /// it is that of the median.
+    /// Minimum and maximum as text; `None` if both print the same. The unit is omitted if it is the
+    /// median's.
     fn range(&self, at: usize) -> Option<String> {
         let (sample, unit) = (self.samples[at]?, self.unit);
         let (min, max) = (sample.min, sample.max);
@@ -225,7 +225,7 @@ impl Figure {
     }
 }
 
-/// A figure's name in lines that are narrow; what is indented stays so.
+/// Wraps the name of a figure to a narrow column, keeping its indentation.
 fn narrow(name: &str) -> String {
     let indent = &name[..name.len() - name.trim_start().len()];
     let mut lines = vec![indent.to_string()];

@@ -114,7 +114,7 @@ impl TextChanges {
         text.chars().map(sign).collect()
     }
 
-    /// What is to be said of it, where something was.
+    /// A note on characters that were replaced or names that were shortened, if any.
     fn note(&self) -> Option<String> {
         let shortened = self.shortened.get().then(|| {
             format!("A name that begins with {ELLIPSIS} is shortened; the command has all of it.")

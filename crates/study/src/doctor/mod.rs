@@ -36,7 +36,7 @@ struct DoctorCheck {
     used_by: String,
     /// Whether it is available.
     ok: bool,
-    /// The finding: what is available, or what is missing.
+    /// The available feature, or the missing one.
     here: String,
     /// The remedy, or the consequence.
     note: Option<String>,

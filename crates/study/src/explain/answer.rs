@@ -1,4 +1,4 @@
-//! Why readahead stopped, or went on, in one paragraph.
+//! The answer of `explain`: why readahead stopped or continued, in one paragraph.
 
 use filemap_core::units::PageCount;
 use filemap_job::Job;
@@ -8,7 +8,7 @@ use super::explainer::Explanation;
 use super::origin::Origin;
 use filemap_report::units::number;
 
-/// Open files whose readahead stopped that are named.
+/// Maximum number of open files with stopped readahead that are named.
 const MAX_NAMED: usize = 3;
 
 /// The answer for a run of `job`.
@@ -29,8 +29,7 @@ pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
     }
 }
 
-/// The answer where one open file has misses that consulted its counter, in a run of `accesses`
-/// accesses.
+/// The answer if misses of one open file consulted its counter, in a run of `accesses` accesses.
 fn one_counter(subject: &str, counter: &Counter, accesses: u64) -> String {
     match counter.visibility {
         CounterVisibility::Every if counter.moves.misses_above == 0 => went_on(subject, counter),
@@ -39,7 +38,7 @@ fn one_counter(subject: &str, counter: &Counter, accesses: u64) -> String {
     }
 }
 
-/// The answer where several open files have misses that consulted their counters.
+/// The answer if misses of several open files consulted their counters.
 fn several_counters(
     counters: &[(usize, &Counter)],
     explanation: &Explanation,
@@ -91,7 +90,7 @@ fn several_counters(
     sentences.join(" ")
 }
 
-/// No miss consulted a counter.
+/// The answer if no miss consulted a counter.
 fn without_counter(explanation: &Explanation, job: &Job) -> String {
     let sources = explanation.sources();
     let calls: u64 = sources.iter().map(|(_, total)| total.calls).sum();
@@ -119,7 +118,7 @@ fn without_counter(explanation: &Explanation, job: &Job) -> String {
     if calls == 0 {
         return "Nothing missed the page cache, so there was nothing to read ahead.".to_string();
     }
-    // The huge-page rule comes first, where it applies.
+    // The huge-page rule takes precedence.
     let reasons = [
         (Origin::HugePage, "faults in a mapping advised HUGEPAGE"),
         (Origin::Executable, "faults in an executable mapping with exec-bypass"),
@@ -139,7 +138,7 @@ fn without_counter(explanation: &Explanation, job: &Job) -> String {
     )
 }
 
-/// No miss read a single page because of the counter.
+/// The answer if no miss read a single page because of the counter.
 fn went_on(subject: &str, counter: &Counter) -> String {
     let (moves, threshold) = (&counter.moves, counter.threshold);
     let mut text = format!(
@@ -169,7 +168,7 @@ fn went_on(subject: &str, counter: &Counter) -> String {
     text
 }
 
-/// Why a miss was the first to read a single page: `, where mmap_miss rose above 100`.
+/// Why the first miss read a single page: `, where mmap_miss rose above 100`.
 fn reason(counter: &Counter) -> String {
     if counter.rises > 0 {
         format!(", where mmap_miss rose above {}", counter.threshold)
@@ -180,7 +179,7 @@ fn reason(counter: &Counter) -> String {
     }
 }
 
-/// Misses read single pages because of the counter, in a run of `accesses` accesses.
+/// The answer if misses read single pages because of the counter, in a run of `accesses` accesses.
 fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
     let moves = &counter.moves;
     let (access, before) = counter.first_above.unwrap_or((0, *moves));
@@ -223,7 +222,7 @@ fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
     text
 }
 
-/// What the log of a kernel shows of the counter.
+/// The answer from a kernel's log, which does not show every change of the counter.
 fn traced(subject: &str, counter: &Counter) -> String {
     let moves = &counter.moves;
     let all = count(moves.misses);

@@ -1,4 +1,4 @@
-//! Pages by cause, and by file where there are several: as a table, as bars, and as rows of CSV.
+//! Pages by cause, and by file if there are several: as a table, as bars, and as CSV rows.
 
 use filemap_report::units::{bytes, number};
 use filemap_report::{Bar, BarTable, Column, Table, Unit, csv_table, text_table};
@@ -6,10 +6,10 @@ use filemap_report::{Bar, BarTable, Column, Table, Unit, csv_table, text_table};
 use super::origin::{CausePages, Origin};
 use super::record::{ExplainRecord, FileRecord};
 
-/// Bars of a chart; JSON has all.
+/// Maximum number of bars of a chart; JSON has all.
 const MAX_BARS: usize = 200;
 
-/// Files that a table lists by name: those with the most pages read. The others are summed.
+/// Maximum number of files listed by name, by pages read. The others are summed.
 pub(super) const MAX_NAMED_FILES: usize = 8;
 
 /// Pages of a file, or of all files, that were read for one cause.
@@ -36,7 +36,7 @@ const ENGINE: Column<Row> =
 const CAUSE: Column<Row> = Column::new("cause", "cause", Unit::Text, |row| row.key.as_str().into());
 
 impl Row {
-    /// The row of `causes`, which are of `all` pages that were read.
+    /// The row of `causes`; `all` is the number of pages read for all causes.
     fn new(causes: &CausePages, page_bytes: u64, all: u64) -> Row {
         Row {
             engine: String::new(),
@@ -63,7 +63,7 @@ fn row(record: &ExplainRecord, file: &str, causes: &CausePages) -> Row {
     }
 }
 
-/// A row for each cause, of each file where there are several.
+/// A row for each cause, per file if there are several.
 fn rows(record: &ExplainRecord) -> Vec<Row> {
     if !record.has_several_files() {
         return record.causes.iter().map(|causes| row(record, "", causes)).collect();
@@ -73,7 +73,7 @@ fn rows(record: &ExplainRecord) -> Vec<Row> {
     record.files.iter().flat_map(|file| -> Vec<Row> { file_rows(file) }).collect()
 }
 
-/// The same of the files with the most pages read, and of all others together.
+/// Rows of the files with the most pages read, and of all others together.
 fn summed_rows(record: &ExplainRecord) -> Vec<Row> {
     if !record.has_several_files() {
         return rows(record);
@@ -106,7 +106,7 @@ pub(super) fn cause_rows(record: &ExplainRecord) -> Table {
     csv_table(&[ENGINE, CAUSE, PAGES, BYTES, AGAIN], &rows(record))
 }
 
-/// Pages by cause as a table of a text.
+/// Pages by cause as a table for text reports.
 pub(super) fn cause_table(record: &ExplainRecord) -> Table {
     let mut rows = summed_rows(record);
     let has_files = record.has_several_files();
@@ -125,7 +125,7 @@ pub(super) fn cause_table(record: &ExplainRecord) -> Table {
     grouped(text_table("", &[FILE, NAME, PAGES, BYTES, SHARE, AGAIN], &rows))
 }
 
-/// `table`, in which rows in succession with the same first cell show it once.
+/// Blanks the first cell of rows that repeat the first cell of the row above.
 pub(super) fn grouped(mut table: Table) -> Table {
     let mut group = String::new();
     for row in &mut table.rows {

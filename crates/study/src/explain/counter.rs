@@ -1,4 +1,4 @@
-//! `mmap_miss`, the counter of misses of an open file description, while a log is read.
+//! Follows `mmap_miss`, the counter of misses of an open file description, through a log.
 
 use filemap_core::decision::{MissChange, MissChangeCause};
 use serde::{Deserialize, Serialize};
@@ -12,40 +12,41 @@ pub enum CounterVisibility {
     Every,
     /// Its value where a mark or a stream enters readahead: a log of tracepoints.
     Entered,
-    /// Nothing: a log of tracepoints of a kernel that lacks those of readahead.
+    /// Nothing: a log of a kernel without the tracepoints of readahead.
     Hidden,
 }
 
-/// What changed the counter. In a log that does not show each change only the misses and retries
-/// are counted.
+/// Counts of the events that changed the counter. In a log that does not show each change, only
+/// misses and retries are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CounterMoves {
     /// Misses that consulted the counter.
     pub misses: u64,
-    /// Misses that found the counter at its cap, and added nothing.
+    /// Misses that found the counter at its cap, and did not increment it.
     pub misses_at_cap: u64,
     /// Misses that read a single page because of the counter.
     pub misses_above: u64,
     /// Misses whose own retry mapped pages around.
     pub retries: u64,
-    /// Retries that took at least one from the counter.
+    /// Retries that decremented the counter.
     pub retries_taking: u64,
-    /// Hits that retries took from the counter.
+    /// Total of these decrements.
     pub taken_by_retries: u64,
-    /// Faults without a miss that mapped pages around and took at least one from the counter.
+    /// Faults without a miss whose fault-around decremented the counter.
     pub arounds_taking: u64,
-    /// Hits that these faults took from the counter.
+    /// Total of their decrements.
     pub taken_by_arounds: u64,
-    /// Faults that found their own page cached and took one from the counter.
+    /// Faults that found their own page cached and decremented the counter by one.
     pub hits_taking: u64,
-    /// Hits that were lost because the counter stops at 0.
+    /// Decrements that were lost because the counter stops at 0.
     pub lost_at_zero: u64,
-    /// Differences between the counter that the log shows and the one its changes add up to: 0.
+    /// Mismatches between the counter in the log and the sum of its changes. Always 0 unless there
+    /// is a bug.
     pub unexplained: u64,
 }
 
 impl CounterMoves {
-    /// Hits taken from the counter.
+    /// Total of all decrements.
     pub(super) fn taken(&self) -> u64 {
         self.taken_by_retries + self.taken_by_arounds + self.hits_taking
     }
@@ -67,15 +68,15 @@ pub struct Counter {
     /// Number of the access, from 0, whose miss was the first to read a single page because of the
     /// counter, and the moves up to and with that miss.
     pub first_above: Option<(u64, CounterMoves)>,
-    /// How often it rose above the threshold.
+    /// Number of times that it rose above the threshold.
     pub rises: u64,
-    /// How often its value changed.
+    /// Number of changes of its value.
     pub changes: u64,
-    /// Its values along the run; absent for open files beyond those that are kept.
+    /// Its values along the run; absent beyond the first open files.
     pub curve: Option<CounterCurve>,
-    /// Misses that read a single page because readahead is off for them.
+    /// Misses that read a single page because readahead is disabled for them.
     pub off: u64,
-    /// The last miss was refused a window, and the page that it reads is not logged yet.
+    /// The last miss was refused a window, and its single-page read is not logged yet.
     is_refused: bool,
 }
 
@@ -100,7 +101,8 @@ impl Counter {
         }
     }
 
-    /// A rule consulted or credited the counter during `access`, in a fault that `has_missed`.
+    /// Records that a rule consulted or changed the counter during `access`; `has_missed` tells
+    /// whether the fault missed.
     pub(super) fn change(&mut self, change: MissChange, has_missed: bool, access: u64) {
         let is_shown = self.visibility == CounterVisibility::Every;
         if is_shown && change.before != self.last {
@@ -138,14 +140,14 @@ impl Counter {
         }
     }
 
-    /// A miss reads a single page.
+    /// Records a miss that reads a single page.
     pub(super) fn read_alone(&mut self) {
         if !std::mem::take(&mut self.is_refused) {
             self.off += 1;
         }
     }
 
-    /// The log shows the counter where readahead is entered.
+    /// Sets the counter from a log that shows it when readahead is entered.
     pub(super) fn enter(&mut self, value: u16, access: u64) {
         match self.visibility {
             CounterVisibility::Every => self.show(value, access),
@@ -154,7 +156,7 @@ impl Counter {
         }
     }
 
-    /// The log shows the counter, where it shows each change.
+    /// Sets the counter from a log that shows each change, and counts mismatches.
     pub(super) fn show(&mut self, value: u16, access: u64) {
         if self.visibility == CounterVisibility::Every && value != self.last {
             self.moves.unexplained += 1;

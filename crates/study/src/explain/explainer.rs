@@ -1,4 +1,4 @@
-//! Reads the decision log of a job while it is written.
+//! Builds an explanation from the decision log of a job as it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -20,16 +20,16 @@ use super::ranges::FileRanges;
 use super::recorder::HistoryRecorder;
 use super::waits::WaitRecorder;
 
-/// Cells of all maps of an [`Explanation`] together.
+/// Maximum number of cells in all maps of an [`Explanation`] together.
 const MAX_MAP_CELLS: u64 = 512;
 
-/// Open file descriptions whose counter is kept along the run.
+/// Maximum number of open file descriptions whose counter is recorded along the run.
 const MAX_CURVES: usize = 64;
 
-/// Largest folio of which a part may lie outside of what a job maps, in pages.
+/// Size of the largest folio that may extend beyond the mapped range, in pages.
 const MAX_FOLIO_PAGES: u64 = 512;
 
-/// What a decision log says of a job.
+/// The explanation of a job, derived from its decision log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// By file of the job.
@@ -38,24 +38,24 @@ pub struct Explanation {
     pub mappings: Vec<PerOrigin<SourceTotal>>,
     /// Pages read by `read(2)` and `posix_fadvise(2)`, by open file description.
     pub opens: Vec<PerOrigin<SourceTotal>>,
-    /// The counter of misses of each open file description that readahead was entered for.
+    /// `mmap_miss` of each open file description that entered readahead.
     pub counters: BTreeMap<usize, Counter>,
     /// Accesses to pages that the log does not show to be cached: 0 for a complete log.
     pub absent_accesses: u64,
-    /// When pages were read and what was waited for.
+    /// Reads and waits along the run.
     pub history: RunHistory,
 }
 
-/// What a decision log says of one file.
+/// The explanation of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileExplanation {
     /// Pages that entered the cache, by cause; a page counts each time.
     pub totals: PerOrigin<PageTotal>,
-    /// The same pages by what read them.
+    /// The same pages by the cause that read them.
     pub sources: PerOrigin<SourceTotal>,
-    /// Pages that left the cache, as far as the log shows it.
+    /// Pages that left the cache, as far as the log shows.
     pub evicted: u64,
-    /// Which pages were read, accessed and evicted; of the files that have a history.
+    /// Pages read, accessed and evicted; only for files with a history.
     pub map: Option<FileMap>,
 }
 
@@ -67,7 +67,7 @@ impl Explanation {
         totals
     }
 
-    /// Pages of all files by what read them.
+    /// Pages of all files by the cause that read them.
     pub fn sources(&self) -> PerOrigin<SourceTotal> {
         let mut sources = PerOrigin::default();
         self.files.iter().for_each(|file| sources.add(&file.sources, SourceTotal::add));
@@ -87,27 +87,27 @@ impl FileExplanation {
     }
 }
 
-/// Reads the decision log of a job; [`Explainer::finish`] has the explanation.
+/// A log that derives an explanation; [`Explainer::finish`] returns it.
 pub struct Explainer<'a> {
     job: &'a Job,
     accesses: u64,
     visibility: CounterVisibility,
     files: Vec<FileState>,
-    /// Number of files that are read and have no history.
+    /// Number of files that are read but have no history.
     other_files: u64,
-    /// The file, open file description and mapping that decisions are about.
+    /// The file, open file description and mapping that the next decisions are about.
     file: usize,
     open: usize,
     mapping: Option<usize>,
-    /// The access that decisions belong to.
+    /// Number of the access that decisions belong to.
     number: u64,
-    /// The access in progress, of a job of one thread.
+    /// The access in progress, in a single-threaded job.
     current: Option<CurrentAccess>,
     /// The current interval, and the first access after it.
     interval: u64,
     interval_end: u64,
     counters: BTreeMap<usize, Counter>,
-    /// Accesses whose fault has missed the page cache and is not served yet.
+    /// Accesses whose fault missed the page cache and is not served yet.
     missed: BTreeSet<u64>,
     waits: WaitRecorder,
     by_mapping: Vec<PerOrigin<SourceTotal>>,
@@ -123,15 +123,15 @@ struct FileState {
 #[derive(Clone, Copy, Debug)]
 struct CurrentAccess {
     file: usize,
-    /// Pages before this one are accessed already.
+    /// Pages before this one have been accessed.
     next: PageIndex,
     first: PageIndex,
     end: PageIndex,
 }
 
 impl<'a> Explainer<'a> {
-    /// An explainer for a run of `job`. `pages_read` has the pages that a run reads of each file,
-    /// as far as it is known: the files with the most get a history.
+    /// An explainer for a run of `job`. `pages_read` has the number of pages that a run reads from
+    /// each file, if known: the files with the most get a history.
     pub fn new(job: &'a Job, visibility: CounterVisibility, pages_read: &[u64]) -> Self {
         let accesses = job.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add);
         let pages = |file: usize| pages_read.get(file).copied().unwrap_or(0);
@@ -223,12 +223,12 @@ impl<'a> Explainer<'a> {
         RunHistory { accesses, files, other_files, waits, threads }
     }
 
-    /// Whether page `index` of `file` lies in the last window that was asked for.
+    /// Whether page `index` lies in the last window requested for `file`.
     pub(super) fn is_in_window(&self, file: usize, index: PageIndex) -> bool {
         self.files[file].window.is_some_and(|window| window.holds(index) || window.end == index)
     }
 
-    /// The current access has accessed its pages before `index`.
+    /// Records that the current access has accessed its pages before `index`.
     fn access_up_to(&mut self, index: PageIndex) {
         let file = self.file;
         let current = self.current.as_mut();
@@ -242,7 +242,7 @@ impl<'a> Explainer<'a> {
         (from.0..index.0).for_each(|index| pages.touch(PageIndex(index)));
     }
 
-    /// Ends the current access: all that it decided is known.
+    /// Ends the current access, whose decisions are complete.
     fn end_access(&mut self) {
         let Some(CurrentAccess { file, next, end, .. }) = self.current.take() else { return };
         let pages = &mut self.files[file].pages;
@@ -250,7 +250,7 @@ impl<'a> Explainer<'a> {
         self.advance(self.number + 1);
     }
 
-    /// The first `done` accesses are over.
+    /// Records that the first `done` accesses have ended.
     fn advance(&mut self, done: u64) {
         if done < self.interval_end {
             return;
@@ -260,8 +260,8 @@ impl<'a> Explainer<'a> {
         }
         let intervals = self.accesses.clamp(1, INTERVALS);
         self.interval = interval_of(done, self.accesses, intervals);
-        // Steps that are repeated make more accesses than are known before: they all belong to the
-        // last interval.
+        // Repeated steps may make more accesses than were known in advance; the excess belongs to
+        // the last interval.
         self.interval_end = if self.interval + 1 < intervals {
             first_access(self.interval + 1, self.accesses, intervals)
         } else {
@@ -269,7 +269,7 @@ impl<'a> Explainer<'a> {
         };
     }
 
-    /// What is read now is counted here too.
+    /// The second count of current reads: by mapping for faults and advice, else by open file.
     fn source(&mut self) -> &mut PerOrigin<SourceTotal> {
         match self.mapping {
             Some(mapping) => &mut self.by_mapping[mapping],
@@ -277,8 +277,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// The counter of the current open file description, the number of the access, and whether
-    /// its fault has missed.
+    /// The counter of the current open file description, the number of the access, and whether its
+    /// fault missed.
     fn counter(&mut self) -> (&mut Counter, u64, bool) {
         let (visibility, accesses) = (self.visibility, self.accesses);
         let (rules, known) = (&self.job.rules, self.counters.len());
@@ -290,7 +290,7 @@ impl<'a> Explainer<'a> {
         (self.counters.entry(self.open).or_insert_with(new), self.number, has_missed)
     }
 
-    /// A window is asked for, or a page is read alone.
+    /// Records the request of a window, or of a single page.
     fn call(&mut self, window: Option<LastWindow>, by: Origin, start: PageIndex, size: PageCount) {
         self.source().get_mut(by).calls += 1;
         let FileState { pages, window: last } = &mut self.files[self.file];
@@ -301,7 +301,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Folios of `folio_pages` pages were added.
+    /// Records that folios of `folio_pages` pages each were added.
     fn add(&mut self, start: PageIndex, end: PageIndex, folio_pages: u64) {
         let read_ahead = self.job.machine.read_ahead;
         let FileState { pages, window } = &mut self.files[self.file];
@@ -330,7 +330,7 @@ impl<'a> Explainer<'a> {
             }
             Decision::Readahead { cause, index, start, size, mmap_miss, .. } => {
                 if matches!(cause, Cause::WillNeed | Cause::Governor) {
-                    // Advice is no access.
+                    // Advice is not an access.
                     self.end_access();
                 }
                 let (counter, access, _) = self.counter();
@@ -357,7 +357,7 @@ impl<'a> Explainer<'a> {
             }
             Decision::Served { index, .. } => {
                 self.missed.remove(&self.number);
-                // Advice has faults of its own.
+                // Advice takes its own faults.
                 let is_current =
                     |access: CurrentAccess| access.first <= index && index < access.end;
                 if self.current.is_some_and(is_current) {
@@ -373,8 +373,8 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// A recorder for a file of which `ranges` are read. Windows reach over their ends by a window or
-/// a folio.
+/// A recorder for a file with reads in `ranges`. Windows may extend beyond them by the size of a
+/// window or a folio.
 fn recorder(
     job: &Job,
     file: usize,
@@ -407,7 +407,7 @@ impl Log for Explainer<'_> {
     }
 
     fn access(&mut self, number: u64) {
-        // The current access goes on.
+        // Still the current access.
         if number == self.number {
             return;
         }

@@ -1,15 +1,15 @@
 //! The history of a run: what entered the page cache, when, and which of it was accessed. Its size
 //! is bounded however long the run is.
 //!
-//! A run is divided into 160 intervals of as many accesses each. Per interval a file has the
-//! windows asked for, the pages read, how many of them were used, and the pages cached at the end.
-//! Up to 1000 windows are listed; beyond that pages are counted in a grid of intervals by 64 parts
-//! of the file. A page is counted in the interval in which it was read, and is used if it was
-//! accessed before it left the cache.
+//! A run is divided into 160 intervals of equally many accesses. Per interval, a file has the
+//! number of windows requested, of pages read and used, and of pages cached at its end. Up to 1000
+//! windows are listed; beyond that, pages are counted in a grid of intervals by 64 parts of the
+//! file. A page counts in the interval in which it was read, and as used if it was accessed before
+//! it left the cache.
 //!
-//! The six files with the most pages read have a history each, on the axis of the job's accesses,
-//! and share the list of windows. Each open file description has its own `mmap_miss`: a file shows
-//! the one that changes most.
+//! The six files with the most pages read have a history each, with the job's accesses as the axis,
+//! and share the limit on listed windows. Each open file description has its own `mmap_miss`; a
+//! file shows the one that changes most often.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -39,10 +39,10 @@ pub struct RunHistory {
     pub accesses: u64,
     /// The files with the most pages read, in descending order.
     pub files: Vec<FileHistory>,
-    /// Number of other files that were read.
+    /// Number of further files that were read.
     pub other_files: u64,
-    /// What threads waited for: a cause as in `brought_in` of `explain`, by which the page waited
-    /// for was read, or `other-files`, `memory`, `cpu`, `phase` or `lock`.
+    /// Waits by cause: the cause that read the page waited for, as in `brought_in` of `explain`, or
+    /// `other-files`, `memory`, `cpu`, `phase` or `lock`.
     pub waits: Vec<WaitHistory>,
     /// The first threads of the job.
     pub threads: Vec<ThreadWaits>,
@@ -53,8 +53,8 @@ pub struct RunHistory {
 pub struct FileHistory {
     /// The file.
     pub name: String,
-    /// The open file description whose counter `mmap_miss` of the history is: of those of the file
-    /// the one whose counter changes most. `null` where none changes.
+    /// The open file description whose `mmap_miss` the history shows: the file's description with
+    /// the most changes of the counter. `null` if none changes.
     pub counter_of: Option<String>,
     /// Its history.
     pub history: History,
@@ -78,11 +78,11 @@ pub struct ThreadWaits {
     pub ns: Vec<u64>,
 }
 
-/// What can be waited for: pages by origin, and five more.
+/// Number of wait causes: pages by origin, and five more.
 const MAX_WAIT_CAUSES: usize = Origin::ALL.len() + 5;
 
 impl RunHistory {
-    /// Reads a history of a record, and refuses numbers that cannot be drawn.
+    /// Deserializes a history, and refuses numbers that cannot be drawn.
     pub(crate) fn deserialize_checked<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Self>, D::Error> {
@@ -117,9 +117,9 @@ pub struct History {
     pub accesses: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// The first page that is mapped, and the first one after all that are.
+    /// The first mapped page, and the page after the last mapped one.
     pub mapped: [u64; 2],
-    /// In each interval, windows that were asked for, and pages that were read alone.
+    /// In each interval, the number of windows requested plus single-page reads.
     pub calls: Vec<u64>,
     /// Pages that entered the cache in each interval.
     pub read: Vec<u64>,
@@ -146,10 +146,10 @@ pub struct History {
     pub mmap_miss_threshold: Option<u16>,
 }
 
-/// Most intervals, rows or windows that are drawn of a record.
+/// Maximum number of intervals, rows or windows that are drawn.
 pub(super) const MAX_INTERVALS: usize = 4096;
 
-/// Largest count that a picture shows exactly: beyond it an f64 is not.
+/// Largest count that is drawn; an f64 is exact up to here.
 pub(super) const MAX_COUNT: u64 = 1 << 52;
 
 impl History {
@@ -183,16 +183,16 @@ impl History {
     }
 }
 
-/// A window that was asked for, or a page that was read alone.
+/// A window that was requested, or a single page that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HistoryWindow {
-    /// Number of the access that asked, from 0.
+    /// Number of the access that requested it, from 0.
     pub access: u64,
-    /// What asked, as in `brought_in` of `explain`.
+    /// The cause, as in `brought_in` of `explain`.
     pub by: String,
     /// Its first page.
     pub start: u64,
-    /// Pages that were asked for.
+    /// Pages requested.
     pub pages: u64,
     /// Of these, pages that entered the cache.
     pub read: u64,

@@ -21,15 +21,15 @@ pub struct FileMap {
 /// Pages of one cell of a [`FileMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MapCell {
-    /// In the cell.
+    /// Pages in the cell.
     pub pages: u64,
     /// Of these, mapped or read by the job.
     pub mapped: u64,
     /// Ever in the cache.
     pub came: u64,
-    /// Of these, accessed while they were in.
+    /// Of these, accessed while they were cached.
     pub used: u64,
-    /// Of the pages that came, no longer cached at the end.
+    /// Pages that were cached and are no longer at the end.
     pub left: u64,
 }
 
@@ -53,7 +53,7 @@ impl FileMap {
         map
     }
 
-    /// Whether its numbers can be drawn: a record may have been edited.
+    /// Whether its numbers are consistent and can be drawn: a record may have been edited.
     pub(super) fn is_sound(&self) -> bool {
         let counts = |cell: &MapCell| [cell.pages, cell.mapped, cell.came, cell.used, cell.left];
         let mut all = self.cells.iter().flat_map(counts).chain([self.start, self.pages]);
@@ -85,13 +85,13 @@ impl FileMap {
 
     fn at(&mut self, index: PageIndex) -> &mut MapCell {
         let (pages, count) = (self.pages, self.cells.len() as u64);
-        // The cell whose bounds, rounded down, the page lies between.
+        // The inverse of the cell bounds, which are rounded down.
         let offset = u128::from(index.0 - self.start) + 1;
         let number = (offset * u128::from(count)).div_ceil(pages.into()) - 1;
         &mut self.cells[number as usize]
     }
 
-    /// Joins cells so that there are at most `columns`.
+    /// Merges cells to at most `columns`.
     pub fn coarse(&self, columns: usize) -> Vec<MapCell> {
         let count = self.cells.len();
         let columns = columns.min(count);

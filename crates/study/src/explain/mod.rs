@@ -1,8 +1,8 @@
-//! Where the bytes of a job came from, and why readahead stopped or went on.
+//! `explain`: why the bytes of a job were read, and why readahead stopped or continued.
 //!
-//! An `Explainer` reads a decision log while it is written. The model names the access that each
-//! decision belongs to. A log of tracepoints does not, as accesses to mapped pages show in none:
-//! [`TraceExplainer`] finds them by the job.
+//! An `Explainer` consumes a decision log as it is written. The model's log names the access that
+//! each decision belongs to. A log of tracepoints does not, since accesses to mapped pages leave no
+//! event: [`TraceExplainer`] recovers them from the job.
 //!
 //! Each page that enters the cache is counted once, under the first of these that holds:
 //!
@@ -10,15 +10,16 @@
 //! 2. it was accessed while cached: *used*;
 //! 3. the job neither maps nor reads it: *beyond the mapping*, or *between the segments* of an ELF
 //!    file;
-//! 4. only a folio larger than the page asked for brought it in: *large-folio rounding*;
-//! 5. otherwise by what read it: read-around, async readahead, on-demand readahead, advice
+//! 4. it was read only because folios are larger than a page: *large-folio rounding*;
+//! 5. otherwise by the cause that read it: read-around, async readahead, on-demand readahead, advice
 //!    (WILLNEED) of the program or of a governor, executable or huge-page readahead, or a single
 //!    page that left before it was accessed.
 //!
-//! So the causes add up to the bytes read, *used* is what no readahead could have saved, and
-//! *refetched* what more memory would have. Rounding means: of a HUGEPAGE window the rest of the
-//! folio that holds the page accessed; of an executable window what its alignment adds to the
-//! readahead size from that page on. Every other window has the same pages whatever the folios.
+//! So the causes add up to the bytes read; *used* bytes are needed with any readahead, and more
+//! memory would have saved the *refetched* ones. Rounding is, in a HUGEPAGE window, the rest of the
+//! folio that holds the page accessed, and in an executable window, the pages that alignment adds
+//! to the readahead size from that page on. The pages of other windows do not depend on folio
+//! sizes.
 
 mod answer;
 mod causes;

@@ -1,11 +1,12 @@
-//! Why a page was read, and what of a window only large folios add to it.
+//! Why a page was read, and which part of a window is rounding to large folios.
 
 use filemap_core::decision::Cause;
 use filemap_core::units::{PageCount, PageIndex};
 use serde::{Deserialize, Serialize};
 
-/// Why a page was read, as the module says. Each page that enters the cache is counted under
-/// exactly one of these, when it leaves or at the end. Those but the first two were not accessed.
+/// Why a page was read; see the documentation of [`crate::explain`]. Each page that enters the
+/// cache is counted under exactly one origin, when it leaves or at the end of the run. All origins
+/// but the first two are for pages that were not accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Origin {
@@ -42,7 +43,7 @@ impl Origin {
         (Origin::Single, "single page", "single"),
     ];
 
-    /// The origin of the pages of a window that `cause` asked for.
+    /// The origin of the pages of a window that `cause` requested.
     pub(super) fn from_cause(cause: Cause) -> Origin {
         match cause {
             Cause::HugePage => Origin::HugePage,
@@ -111,7 +112,7 @@ impl<T> PerOrigin<T> {
 pub struct PageTotal {
     /// How many entered the cache; a page counts each time that it does.
     pub pages: u64,
-    /// Of these, pages that had been in before.
+    /// Of these, pages that had been cached before.
     pub again: u64,
 }
 
@@ -122,14 +123,14 @@ impl PageTotal {
     }
 }
 
-/// What one kind of readahead, or reading single pages, brought in.
+/// Pages that one kind of readahead, or single-page reads, added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceTotal {
-    /// Windows asked for, or misses that read a single page.
+    /// Windows requested, or misses that read a single page.
     pub calls: u64,
     /// Pages that they added.
     pub pages: u64,
-    /// Of these, accessed while they were in.
+    /// Of these, accessed while they were cached.
     pub used: u64,
 }
 
@@ -167,7 +168,7 @@ impl CausePages {
     }
 }
 
-/// The window of a file that was asked for last.
+/// The window requested last for a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastWindow {
     pub(super) cause: Cause,
@@ -178,7 +179,7 @@ pub(super) struct LastWindow {
 }
 
 impl LastWindow {
-    /// Whether it reaches over page `index`.
+    /// Whether it contains page `index`.
     pub(super) fn holds(&self, index: PageIndex) -> bool {
         self.start <= index && index < self.end
     }
@@ -202,8 +203,8 @@ pub(super) fn split_by_origin(
         return [(start, start), (start, end), (end, end)].map(|(a, b)| (a, b, Origin::Single));
     };
     let by = Origin::from_cause(window.cause);
-    // `from..to` is what base pages would have read too, so that the rest is rounding; where
-    // `inside_is_rounding` it is the other way round.
+    // Base pages would have read `from..to` as well, and the rest is rounding; if
+    // `inside_is_rounding`, the inside is rounding instead.
     let LastWindow { index, .. } = window;
     let (from, to, inside_is_rounding) = match window.cause {
         Cause::HugePage => {

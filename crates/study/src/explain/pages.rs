@@ -1,4 +1,4 @@
-//! What happens to each page of a file.
+//! The state of each page of a file.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::origin::{Origin, PageTotal, PerOrigin, SourceTotal};
 use super::ranges::{FileRanges, PageRegion};
 use super::recorder::{HistoryRecorder, Mark};
 
-/// The pages of a file that were ever in the cache, and why.
+/// The pages of a file that were ever cached, with their origins.
 #[derive(Debug)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Box<[Page; CHUNK_PAGES as usize]>>,
     pub(super) mapped: FileRanges,
-    /// Pages by cause, counted as they leave, and the rest by [`Pages::settle_rest`].
+    /// Pages by cause. A page is counted when it leaves the cache, or in [`Pages::settle_rest`].
     pub(super) totals: PerOrigin<PageTotal>,
     pub(super) sources: PerOrigin<SourceTotal>,
     pub(super) evicted: u64,
-    /// Accesses to pages that are not cached by the log.
+    /// Accesses to pages that are not cached according to the log.
     pub(super) absent_touches: u64,
-    /// The history of the file, where one is kept.
+    /// The history of the file, if one is recorded.
     pub(super) recorder: Option<HistoryRecorder>,
 }
 
@@ -27,17 +27,17 @@ const CHUNK_PAGES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Page {
-    /// How it was read last.
+    /// Origin of its last read.
     by: Origin,
     flags: u8,
-    /// When it was read last.
+    /// Time of its last read.
     mark: Mark,
 }
 
 const PRESENT: u8 = 1;
 /// Accessed since it was read.
 const TOUCHED: u8 = 2;
-/// Accessed when it was cached before.
+/// Accessed during an earlier stay in the cache.
 const USED_BEFORE: u8 = 4;
 /// Was cached before.
 const IN_BEFORE: u8 = 8;
@@ -45,7 +45,7 @@ const IN_BEFORE: u8 = 8;
 const MAPPED: u8 = 16;
 /// Lies between two segments.
 const BETWEEN: u8 = 32;
-/// An access is in progress that reads it.
+/// An access in progress reads it.
 const REQUESTED: u8 = 64;
 
 impl Pages {
@@ -61,7 +61,8 @@ impl Pages {
         }
     }
 
-    /// Pages `start..end` entered the cache. One that is cached by the log has left unseen.
+    /// Records that pages `start..end` entered the cache. A page that was cached according to the
+    /// log has left in between.
     pub(super) fn add(&mut self, start: PageIndex, end: PageIndex, by: Origin) {
         self.sources.get_mut(by).pages += (end - start).0;
         let mark = self.recorder.as_mut().map(|recorder| recorder.add((end - start).0));
@@ -80,7 +81,7 @@ impl Pages {
         });
     }
 
-    /// An access to a page begins, which reads the page unless it is cached.
+    /// Records the start of an access to a page, which reads it unless it is cached.
     pub(super) fn request(&mut self, index: PageIndex) {
         self.each(index, index + PageCount(1), |pages, _, page| {
             if page.flags & PRESENT == 0 {
@@ -92,13 +93,13 @@ impl Pages {
         });
     }
 
-    /// How a page was read last.
+    /// The origin of a page's last read.
     pub(super) fn origin(&self, index: PageIndex) -> Origin {
         let chunk = self.chunks.get(&(index.0 / CHUNK_PAGES));
         chunk.map_or(Origin::Single, |chunk| chunk[(index.0 % CHUNK_PAGES) as usize].by)
     }
 
-    /// Pages `start..end` left the cache.
+    /// Records that pages `start..end` left the cache.
     pub(super) fn evict(&mut self, start: PageIndex, end: PageIndex) {
         self.each(start, end, |pages, index, page| {
             if page.flags & PRESENT != 0 {
@@ -109,7 +110,7 @@ impl Pages {
         });
     }
 
-    /// The program accessed a page.
+    /// Records an access to a page.
     pub(super) fn touch(&mut self, index: PageIndex) {
         self.each(index, index + PageCount(1), |pages, _, page| {
             if page.flags & PRESENT == 0 {
@@ -183,7 +184,7 @@ impl Pages {
         while next < end.0 {
             let number = next / CHUNK_PAGES;
             let stop = end.0.min((number + 1) * CHUNK_PAGES);
-            // Taken out of the map, so that `change` can borrow the rest.
+            // Removed from the map meanwhile, so that `change` can borrow the rest.
             let mut chunk = self.chunks.remove(&number).unwrap_or_else(|| self.chunk(number));
             let range = (next % CHUNK_PAGES) as usize..(stop - number * CHUNK_PAGES) as usize;
             for (index, page) in (next..).zip(&mut chunk[range]) {

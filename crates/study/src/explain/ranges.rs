@@ -4,7 +4,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 use filemap_job::program::{NamedMapping, ProgramStep};
 
-/// Ranges of pages of a file, in order, none of which meet.
+/// Disjoint, non-adjacent ranges of pages of a file, in order.
 #[derive(Clone, Debug)]
 pub(super) struct FileRanges {
     ranges: Vec<(PageIndex, PageIndex)>,

@@ -14,12 +14,12 @@ use super::remedies::Remedies;
 use crate::footer::Footer;
 use crate::json::in_one_line;
 
-/// What `explain` says of a job.
+/// The record of `explain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExplainRecord {
     #[serde(default)]
     schema: u32,
-    /// What the record is of.
+    /// The kind of record.
     kind: RecordKind,
     pub(super) job: JobSpec,
     pub(super) engine: String,
@@ -29,12 +29,12 @@ pub struct ExplainRecord {
     pub(super) pages_read: u64,
     #[serde(default)]
     pub(super) bytes_read: u64,
-    /// By the engine's own count.
+    /// Bytes read as counted by the engine.
     #[serde(default)]
     pub(super) bytes_counted: Option<u64>,
     /// Pages of all files by cause, which add up to `pages_read`.
     pub(super) causes: Vec<CausePages>,
-    /// The same pages by what read them.
+    /// The same pages by the cause that read them.
     #[serde(default)]
     pub(super) brought_in: Vec<SourcePages>,
     /// By file, in the order of the job.
@@ -51,7 +51,7 @@ pub struct ExplainRecord {
     pub(super) counters: Counters,
     #[serde(default)]
     runs: Vec<Run>,
-    /// Null where nothing was tried.
+    /// Null if no settings were tried.
     #[serde(default)]
     pub(super) remedies: Option<Remedies>,
     #[serde(default)]
@@ -71,18 +71,18 @@ pub struct ExplainRecord {
     pub(super) footer: Footer,
 }
 
-/// Pages by what read them.
+/// Pages by the cause that read them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct SourcePages {
     pub(super) by: String,
     pub(super) calls: u64,
     pub(super) pages: u64,
-    /// Absent by mapping and open file.
+    /// Absent in counts by mapping and by open file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) accessed: Option<u64>,
 }
 
-/// What is explained of a file.
+/// Counts of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct FileRecord {
     pub(super) name: String,
@@ -90,13 +90,13 @@ pub(super) struct FileRecord {
     evicted_pages: u64,
     /// Pages by cause, which add up to `pages_read`.
     pub(super) causes: Vec<CausePages>,
-    /// The same pages by what read them.
+    /// The same pages by the cause that read them.
     brought_in: Vec<SourcePages>,
-    /// Null of a file beyond those with the most pages read.
+    /// Null for files that are not among those with the most pages read.
     pub(super) map: Option<FileMap>,
 }
 
-/// What is explained of a mapping.
+/// Counts of a mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct MappingRecord {
     pub(super) name: String,
@@ -106,7 +106,7 @@ pub(super) struct MappingRecord {
     pub(super) brought_in: Vec<SourcePages>,
 }
 
-/// What is explained of an open file description.
+/// Counts of an open file description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct OpenRecord {
     pub(super) name: String,
@@ -114,7 +114,7 @@ pub(super) struct OpenRecord {
     file: String,
     /// Pages that `read(2)` and `posix_fadvise(2)` read.
     pub(super) brought_in: Vec<SourcePages>,
-    /// Null where nothing entered readahead.
+    /// Null if it never entered readahead.
     pub(super) mmap_miss: Option<MissCounter>,
 }
 
@@ -126,9 +126,9 @@ pub(super) struct MissCounter {
     pub(super) complete: bool,
     /// A miss reads a single page while the counter is above this, by the rules that ran.
     pub(super) threshold: u16,
-    /// Null where no tracepoint shows it.
+    /// Null if no tracepoint shows it.
     pub(super) last: Option<u16>,
-    /// Null where no tracepoint shows it.
+    /// Null if no tracepoint shows it.
     pub(super) max: Option<u16>,
     pub(super) moves: Option<CounterMoves>,
     pub(super) misses: u64,
@@ -142,8 +142,8 @@ pub(super) struct MissCounter {
 }
 
 impl ExplainRecord {
-    /// The record of `explanation` of the first run of `record`, of `job`, with the `remedies` that
-    /// were tried. `command` repeats it.
+    /// The record of `explanation`, which is about the first run of `record`, a record of `job`.
+    /// `remedies` are the settings that were tried; `command` repeats it all.
     pub fn new(
         explanation: Explanation,
         job: &Job,
@@ -183,7 +183,7 @@ impl ExplainRecord {
             brought_in: SourcePages::all(&explained.sources, true),
             map: explained.map,
         });
-        // Causes and counters are in the record already.
+        // The record has causes and counters already.
         let mut history = explanation.history;
         for file in &mut history.files {
             (file.history.causes, file.history.mmap_miss) = (None, None);
@@ -235,7 +235,7 @@ impl ExplainRecord {
 }
 
 impl SourcePages {
-    /// What read pages; `with_accessed` says whether it is known which of them were accessed.
+    /// Pages by cause; `with_accessed` tells whether the number of accessed pages is known.
     fn all(sources: &PerOrigin<SourceTotal>, with_accessed: bool) -> Vec<SourcePages> {
         let source_pages = |(origin, total): (Origin, &SourceTotal)| SourcePages {
             by: origin.key().to_string(),
@@ -246,7 +246,7 @@ impl SourcePages {
         sources.iter().map(source_pages).collect()
     }
 
-    /// Whether anything was asked for or read.
+    /// Whether anything was requested or read.
     pub(super) fn is_any(&self) -> bool {
         self.calls > 0 || self.pages > 0
     }

@@ -10,7 +10,7 @@ use super::origin::Origin;
 /// Builds a [`History`].
 #[derive(Debug)]
 pub(super) struct HistoryRecorder {
-    /// Without windows and grid, one of which [`HistoryRecorder::finish`] adds.
+    /// Without windows or grid: [`HistoryRecorder::finish`] adds one of them.
     history: History,
     /// The first `max_windows` windows.
     windows: Vec<HistoryWindow>,
@@ -49,7 +49,7 @@ impl HistoryRecorder {
         }
     }
 
-    /// Access number `access` asked for a window.
+    /// Access number `access` requested a window.
     pub(super) fn call(&mut self, by: Origin, start: PageIndex, pages: u64, access: u64) {
         let interval = interval_of(access, self.history.accesses, self.intervals);
         self.history.calls[interval as usize] += 1;

@@ -1,4 +1,4 @@
-//! What would help a job: settings that a user can change, tried in the model.
+//! Remedies for a job: settings that a user can change, tried in the model.
 
 use filemap_core::address::vma::{Advice, AdviceFlag};
 use filemap_core::units::PageCount;
@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::{parallel, seeds};
 
-/// A setting helps that saves more than this share of the bytes read or of the time.
+/// A setting helps if it saves more than this share of the bytes read or of the time.
 pub(crate) const MIN_SHARE: f64 = 0.05;
 
-/// Settings that the text describes where more help.
+/// Maximum number of helpful settings that the text describes.
 const MAX_DESCRIBED: usize = 4;
 
-/// Mappings whose advice is tried each on its own: those through which most is read.
+/// Maximum number of mappings, by pages read, whose advice is tried individually.
 const MAX_ADVISED: usize = 3;
 
-/// What the readahead size is divided and multiplied by.
+/// Factors by which the readahead size is divided and multiplied.
 const READ_AHEAD_STEPS: [u64; 2] = [4, 16];
 
 /// The largest readahead size that is tried, in KiB.
 const MAX_TRIED_READ_AHEAD_KB: u64 = 65536;
 
-/// The job in the model as it is, and with each setting that was tried.
+/// The model's figures for the unchanged job, and with each setting that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Remedies {
-    /// By whose rules: `Linux 6.12, baseline`.
+    /// Rules of the model: `Linux 6.12, baseline`.
     #[serde(default)]
     rules: String,
-    /// The job as it is.
+    /// The unchanged job.
     now: RemedyFigures,
     tried: Vec<Remedy>,
 }
@@ -49,7 +49,7 @@ struct Remedy {
     figures: RemedyFigures,
 }
 
-/// What a job costs.
+/// Costs of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 struct RemedyFigures {
     #[serde(default)]
@@ -69,7 +69,7 @@ impl RemedyFigures {
         }
     }
 
-    /// Its bytes read and its time, each divided by the one of `now`.
+    /// Bytes read and time, each divided by the value in `now`.
     fn shares(&self, now: &RemedyFigures) -> [f64; 2] {
         let count = |value: Option<u64>| value.unwrap_or(0) as f64;
         let pairs =
@@ -80,8 +80,8 @@ impl RemedyFigures {
         })
     }
 
-    /// The product of both shares of `now`: below 1 is better. A setting that costs as much time as
-    /// it saves bytes does not help.
+    /// Product of both [`RemedyFigures::shares`]; below 1 is better. A setting that costs as much
+    /// time as it saves bytes does not help.
     fn score(&self, now: &RemedyFigures) -> f64 {
         self.shares(now).iter().product()
     }
@@ -93,7 +93,7 @@ impl RemedyFigures {
 }
 
 impl Remedy {
-    /// What a user does, such as `MADV_RANDOM`.
+    /// The action that a user takes, such as `MADV_RANDOM`.
     fn label(&self) -> String {
         match self.setting.split_once('=') {
             Some(("advice", advice)) => format!("MADV_{}", advice.to_uppercase()),
@@ -147,13 +147,12 @@ impl Remedy {
 }
 
 impl Remedies {
-    /// Tries advice and readahead sizes for `job`, of which a run has the figures of `record` and
-    /// reads `pages_read` pages through each mapping. `None` where that takes more than a few
-    /// seconds. A setting that the model cannot run, because memory is too small for it, is left
-    /// out.
+    /// Tries advice and readahead sizes for `job`, whose first run is in `record` and reads
+    /// `pages_read` pages through each mapping. `None` if that would take more than a few seconds.
+    /// Settings with which the job does not fit into memory are omitted.
     ///
     /// # Errors
-    /// When the model cannot run the job as it is.
+    /// When the model cannot run the unchanged job.
     pub(super) fn try_settings(
         job: &Job,
         profile: &Profile,
@@ -192,7 +191,7 @@ impl Remedies {
         Remedies { rules, now, tried }
     }
 
-    /// The settings that help, the best first.
+    /// The settings that help, best first.
     fn helping(&self) -> Vec<&Remedy> {
         let mut helping: Vec<&Remedy> =
             self.tried.iter().filter(|own| own.rank.is_some()).collect();
@@ -200,7 +199,7 @@ impl Remedies {
         helping
     }
 
-    /// What would help; where nothing was tried, how to try it.
+    /// The remedies; without any trials, how to try settings.
     pub(super) fn parts(remedies: Option<&Remedies>, page_bytes: u64) -> Vec<Part> {
         let mut parts = vec![Part::Heading("What would help".to_string())];
         let Some(remedies) = remedies else {
@@ -244,8 +243,8 @@ impl Remedies {
     }
 }
 
-/// Each setting as a variant of `compare`, with the job that has it: every other advice, for all
-/// mappings and for those through which most of `pages_read` is read, and other readahead sizes.
+/// Each setting as a variant of `compare`, with its job: every other advice, for all mappings and
+/// for each mapping with the most `pages_read`, and other readahead sizes.
 fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Job)> {
     let mut settings = Vec::new();
     let all: Vec<usize> = (0..job.mappings.len()).collect();
@@ -262,7 +261,7 @@ fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Jo
         }
     };
     advise("advice", &all);
-    // A table of the job file that stands for several mappings is advised as a whole.
+    // A table with a count stands for several mappings, which share their advice.
     if job.mappings.len() > 1 && !job.is_counted() {
         let mut most = all;
         let pages = |mapping: usize| pages_read.get(mapping).copied().unwrap_or(0);
@@ -279,8 +278,7 @@ fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Jo
     settings
 }
 
-/// `job` with `advice` for `mappings` from their beginning, and where it says later how they are
-/// read.
+/// `job` with `advice` for `mappings` from the start, also replacing read advice in later steps.
 fn advised(job: &Job, mappings: &[usize], advice: Advice) -> Job {
     let mut job = job.clone();
     for &mapping in mappings {
@@ -297,7 +295,7 @@ fn advised(job: &Job, mappings: &[usize], advice: Advice) -> Job {
     job
 }
 
-/// Readahead sizes around the one of `job` in KiB, from the smallest: whole pages.
+/// Readahead sizes around the one of `job`, in KiB, ascending, in whole pages.
 fn read_ahead_sizes(job: &Job) -> Vec<u64> {
     let now = job.machine.read_ahead.bytes(job.page_size()) / 1024;
     let smaller = READ_AHEAD_STEPS.iter().rev().map(|step| now / step);

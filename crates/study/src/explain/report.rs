@@ -18,18 +18,18 @@ use crate::setup;
 use crate::spread;
 use crate::stats::SampleStats;
 
-/// Cells of the map in a line of text.
+/// Cells per line of a map in text.
 const LINE_CELLS: usize = 62;
 
-/// How to read the map.
+/// Legend of the map.
 const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of the cell's pages \
                         mapped and come in, of those that came in accessed and left.";
 
-/// Mappings and open files that a table lists by name. The others are summed.
+/// Maximum number of mappings and open files listed by name. The others are summed.
 const MAX_NAMED_OPENS: usize = 8;
 
 impl ExplainRecord {
-    /// Its report.
+    /// The report of the record.
     pub fn report(&self) -> Report {
         let record = self.record();
         let by = if self.has_several_files() { "by file and cause" } else { "by cause" };
@@ -68,10 +68,10 @@ impl ExplainRecord {
         }
     }
 
-    /// What the sums by cause are, and whether they are the engine's own count.
+    /// A note on the sums by cause, and whether they agree with the engine's count.
     fn sum_note(&self) -> String {
         let engine = &self.engine;
-        // A device reads nothing of a file without blocks, and direct reads pass the cache.
+        // Files without blocks are not read from the device, and direct reads bypass the cache.
         let is_model = *engine == EngineKind::Model.name();
         let counted = match (self.bytes_counted, self.counters.data_pages_read) {
             (Some(counted), _) if counted == self.bytes_read => {
@@ -95,7 +95,7 @@ impl ExplainRecord {
         )
     }
 
-    /// What read the pages: by mapping and open file where there are several.
+    /// Pages by the cause that read them, per mapping and open file if there are several.
     fn source_table(&self) -> Table {
         if self.mappings.len() <= 1 && self.opens.len() <= 1 {
             let rows = self.brought_in.iter().filter(|own| own.is_any()).map(|own| {
@@ -145,7 +145,7 @@ impl ExplainRecord {
     fn counter_parts(&self) -> Vec<Part> {
         let accesses = self.history.as_ref().map_or(0, |history| history.accesses);
         let known = self.opens.iter().filter_map(|open| Some((open, open.mmap_miss.as_ref()?)));
-        // Of several open files those without any move say nothing.
+        // Among several open files, those whose counter never moved are omitted.
         let is_only = known.clone().count() <= 1;
         let mut known: Vec<(&OpenRecord, &MissCounter)> = known
             .filter(|(_, counter)| counter.max.is_some() || counter.moves.is_some())
@@ -201,7 +201,7 @@ impl ExplainRecord {
     }
 }
 
-/// What changed one counter.
+/// The changes of one counter.
 fn moves_table(moves: &CounterMoves) -> Table {
     let row = |event: &str, times: u64, sign: &str, by: u64| {
         let sign = if by > 0 { sign } else { "" };
@@ -219,7 +219,7 @@ fn moves_table(moves: &CounterMoves) -> Table {
     Table::from_parts(["what moved mmap_miss"], ["times", "by"], rows)
 }
 
-/// Several counters; those beyond the ones with the most misses are summed.
+/// Several counters: the ones with the most misses, and the sum of the others.
 fn counter_table(counters: &[(&OpenRecord, &MissCounter)]) -> Table {
     let (named, others) = counters.split_at(counters.len().min(MAX_NAMED_OPENS));
     let taken = |counter: &MissCounter| counter.moves.as_ref().map_or(0, CounterMoves::taken);
@@ -267,7 +267,7 @@ fn map_table(map: &FileMap) -> Table {
     Table::from_parts(["pages", pages.as_str()], [""; 0], rows)
 }
 
-/// What the runs read, where each has a seed of its own.
+/// The spread of reads over runs with different seeds.
 fn seeds_note(record: &Record) -> Vec<Part> {
     let seeds = spread::seeds(record);
     let Some(read) = SampleStats::from_sorted(spread::bytes_read(record)).filter(|_| seeds > 1)

@@ -1,4 +1,4 @@
-//! Explains a job: on the model, or on a kernel under a trace.
+//! Runs and explains a job, in the model or on a traced kernel.
 
 use filemap_core::decision::{Decision, Log};
 use filemap_core::series::Series;
@@ -68,7 +68,7 @@ fn check_traceable(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
 /// Explains the first of `seeds` runs of the job `input`.
 ///
 /// # Errors
-/// A job that cannot be explained, with what can, and those of the engine.
+/// When the job cannot be explained, with a hint on what can; errors of the engine.
 pub fn run(
     input: &JobInput,
     seeds: Option<u64>,
@@ -92,16 +92,16 @@ pub fn run(
     Ok(ExplainRecord::new(explanation, job, &record, remedies, command))
 }
 
-/// The history of the first run of `record`, of `job`, where it runs in the model.
+/// The history of the first run of `record`, a record of `job`; `None` unless the model ran it.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub(crate) fn run_history(
     job: &Job,
     profile: &Profile,
     record: &Record,
 ) -> Result<Option<RunHistory>, Error> {
-    // A table that stands for many files has their sum in the record.
+    // A table with a count has only the sum over its files in the record.
     if job.engine != EngineKind::Model || job.is_counted() {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ pub(crate) fn run_history(
     Ok(Some(explainer.finish().history))
 }
 
-/// An explainer for a run of `job` in the model, which read as much as the first one of `record`.
+/// An explainer for a run of `job` in the model; the first run of `record` has the pages read.
 fn model_explainer<'a>(job: &'a Job, record: &Record) -> Explainer<'a> {
     let by_table = &record.runs[0].files;
     let pages = |table: &usize| by_table.get(*table).and_then(|file| file.data_pages_read);
@@ -153,7 +153,7 @@ fn explain_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Rec
     Ok((explanation, record))
 }
 
-/// How much of the counter of misses a kernel shows.
+/// How much of `mmap_miss` a kernel with the tracepoints `seen` shows.
 fn visibility(seen: Seen) -> CounterVisibility {
     let entered = [ShownKind::Sync, ShownKind::Async];
     if entered.into_iter().all(|kind| seen.has(kind)) {
@@ -195,7 +195,7 @@ fn traced_record(job: &Job, explanation: &Explanation, observed: &Observation) -
         bytes_read: observed.read_bytes,
         ..Counters::default()
     };
-    // A trace takes time, and an emulator more.
+    // The elapsed time includes the overhead of the trace; under emulation it is meaningless.
     let elapsed_ns = job.image.is_none().then_some(observed.elapsed_ns);
     let run = Run { seed: job.seed, elapsed_ns, counters, ..Run::default() };
     Record::new(job, EngineKind::Kernel.name(), environment, vec![run])

@@ -68,7 +68,7 @@ fn random_phase(rng: &mut Rng) -> PhaseSpec {
 
 fn explained(job: &Job) -> Option<(Explanation, u64)> {
     let mut explainer = Explainer::new(job, CounterVisibility::Every, &[]);
-    // What does not fit into memory is no job to explain.
+    // Jobs that run out of memory are skipped.
     let run = trace(job, &Profile::DEFAULT, &mut explainer).ok()?;
     let pages = run.counters.data_pages_read.expect("the model counts them");
     Some((explainer.finish(), pages))
@@ -102,7 +102,7 @@ fn causes_add_up_to_the_pages_read() {
             let singles = moves.misses_above + counter.off;
             assert_eq!(sources.get(Origin::Single).calls, singles, "{about}");
         }
-        // Each page of the map came in, and no more were used than the program accessed.
+        // Every page of the map entered the cache, and used pages do not exceed the pages accessed.
         let map = found.files[0].map.as_ref().expect("it has a map");
         let came: u64 = map.cells.iter().map(|cell| cell.came).sum();
         let again: u64 = totals.iter().map(|(_, total)| total.again).sum();
@@ -149,7 +149,7 @@ fn counts_pages_between_and_outside_segments() {
     assert!(done > JOBS * 2 / 3 && between > JOBS / 20, "{done} jobs, {between} with gaps");
 }
 
-/// A log that names no access, as a trace is, with the changes of the counter.
+/// A log without access numbers, like a trace, but with the changes of `mmap_miss`.
 #[derive(Default)]
 struct Recorded(Vec<Result<Decision, MissChange>>);
 
@@ -163,7 +163,7 @@ impl Log for Recorded {
     }
 }
 
-/// The explanation of the log alone.
+/// The explanation derived from the log alone.
 fn explained_by_log(job: &Job) -> Explanation {
     let mut log = Recorded::default();
     trace(job, &Profile::DEFAULT, &mut log).expect("it fits");
@@ -177,7 +177,7 @@ fn explained_by_log(job: &Job) -> Explanation {
     explainer.finish()
 }
 
-/// `found` without what a log does not have: waits.
+/// `found` without waits, which a log does not have.
 fn without_waits(found: Explanation) -> Explanation {
     let history = RunHistory { waits: Vec::new(), threads: Vec::new(), ..found.history };
     Explanation { history, ..found }
@@ -189,7 +189,7 @@ fn a_log_alone_is_explained_alike() {
     let mut done = 0;
     for _ in 0..JOBS {
         let mut spec = random_spec(&mut rng);
-        // Which of two reads of a page it was that missed shows in no log.
+        // A log does not show which of two reads of a page missed.
         spec.phase.retain(|phase| phase.bs.is_none());
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, _)) = explained(&job) else { continue };
@@ -200,7 +200,7 @@ fn a_log_alone_is_explained_alike() {
     assert!(done > JOBS / 3, "{done} jobs");
 }
 
-/// Two files and three mappings; `phases` and more tables follow.
+/// Two files and three mappings; phases and further tables are appended.
 const TABLES: &str = "read_ahead_kb = 128
     [[file]]\nname = 'a'\nsize = '16m'
     [[file]]\nname = 'b'\nsize = '8m'
@@ -228,7 +228,7 @@ fn program(head: &str, threads: &[&str]) -> Job {
     JobSpec::from_toml(&text).unwrap().validate(None).unwrap()
 }
 
-/// Files, mappings and open files of programs: each adds up, and so do the counters.
+/// Sums by file, mapping and open file agree with the totals, and so do the counters.
 #[test]
 fn programs_are_explained_by_file_mapping_and_open_file() {
     for (head, threads) in [
@@ -276,7 +276,7 @@ fn programs_are_explained_by_file_mapping_and_open_file() {
     }
 }
 
-/// The accesses of a program of one thread are found in its log, file by file.
+/// The accesses of a single-threaded program are recovered from its log, file by file.
 #[test]
 fn a_log_of_a_program_is_explained_alike() {
     for head in ["with = 'baseline'", "with = 'mmap-miss'", "with = 'mmap-miss'\nram = '12m'"] {
@@ -297,7 +297,7 @@ fn a_log_of_a_program_is_explained_alike() {
     }
 }
 
-/// The threshold in a text is the one of the rules that ran.
+/// The text names the threshold of the rules that the job ran with.
 #[test]
 fn the_answer_names_access_and_threshold() {
     let spec = JobFlags {
@@ -324,7 +324,7 @@ fn accesses_are_of_pages_that_are_in() {
     let mut rng = Rng(3453997556048239312);
     for _ in 0..JOBS {
         let mut spec = random_spec(&mut rng);
-        // A read may lose pages of its block before it ends.
+        // Pages of a block may be evicted before the read of the block ends.
         spec.phase.retain(|phase| phase.bs.is_none());
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, _)) = explained(&job) else { continue };

@@ -1,4 +1,4 @@
-//! The accesses of a job of one thread, as a log of tracepoints shows them.
+//! Recovers the accesses of a single-threaded job from a log of tracepoints.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,14 +15,14 @@ use filemap_job::program::{Fadvise, Madvise, ProgramStep, Rounds};
 use super::counter::CounterVisibility;
 use super::explainer::{Explainer, Explanation};
 
-/// Reads a log that does not say which access its decisions belong to: it shows the accesses that
-/// fault or read, and the others lie between them. A kernel's log does not say either when the
-/// counter of misses is consulted: the advice of the mapping does.
+/// Explains a log without access numbers. The log shows the accesses that fault or read; the job
+/// tells which others lie between them. The log does not show either when `mmap_miss` is consulted;
+/// that follows from the advice of the mapping.
 pub struct TraceExplainer<'a> {
     job: &'a Job,
     explainer: Explainer<'a>,
     visibility: CounterVisibility,
-    /// The events that are to come, of which some were looked at already.
+    /// Upcoming events that were peeked at.
     ahead: VecDeque<JobEvent>,
     rest: Box<dyn Iterator<Item = JobEvent> + 'a>,
     /// The number of the next access, and whether it has begun.
@@ -30,16 +30,16 @@ pub struct TraceExplainer<'a> {
     has_begun: bool,
     /// The file that the log is about.
     file: usize,
-    /// The advice of each mapping.
+    /// Current advice of each mapping.
     advice: Vec<Advice>,
-    /// Pages of mappings that the job has copied: an access to one is not to the cache.
+    /// Private copies of pages, by mapping; accesses to them bypass the cache.
     copied: BTreeSet<(usize, PageIndex)>,
-    /// The entries of the current fault: its page is known when it is served.
+    /// Buffered entries of the current fault, whose page is known only once it is served.
     fault: Option<Vec<(usize, LogEntry)>>,
     first_lock: Lock,
 }
 
-/// What a job does that a log shows, or that changes what it shows.
+/// A step of a job that a log shows, or that affects what it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct JobEvent {
     open: usize,
@@ -51,13 +51,13 @@ struct JobEvent {
 enum JobEventKind {
     /// A touch of page `page` of a mapping, which maps page `index` of the file.
     Touch { page: PageIndex, index: PageIndex },
-    /// A read of the pages from the first to before the second.
+    /// A read of pages from the first up to but excluding the second.
     Read(PageIndex, PageIndex),
-    /// A read past the page cache.
+    /// A read that bypasses the page cache.
     DirectRead,
-    /// Advice to read these pages.
+    /// Advice to read pages from the first up to but excluding the second.
     WillNeed(PageIndex, PageIndex),
-    /// Advice for a mapping, as it is then.
+    /// The advice of a mapping from here on.
     Advise(Advice),
 }
 
@@ -88,7 +88,7 @@ impl<'a> TraceExplainer<'a> {
 
     /// The explanation, once the log has ended.
     pub fn finish(mut self) -> Explanation {
-        // A log that ends inside a fault still says what was read.
+        // Entries of an incomplete fault at the end of the log still count as reads.
         self.fault.take().into_iter().flatten().for_each(|(file, entry)| self.pass_on(file, entry));
         while self.next_event().is_some() {
             self.complete_next();
@@ -137,8 +137,8 @@ impl<'a> TraceExplainer<'a> {
         self.has_begun = false;
     }
 
-    /// Completes the events before the next one that `is_wanted`, and begins that. Without one it
-    /// leaves the events as they are, and returns false.
+    /// Completes the events before the next one that `is_wanted`, and begins that one. Without such
+    /// an event it changes nothing and returns false.
     fn advance_to(&mut self, is_wanted: impl Fn(&Job, &JobEvent) -> bool) -> bool {
         let mut at = 0;
         loop {
@@ -156,7 +156,8 @@ impl<'a> TraceExplainer<'a> {
         true
     }
 
-    /// Begins the read of a block with page `index`; of blocks that end at `end` where one does.
+    /// Begins the read of a block that contains page `index`, preferring a block that ends at
+    /// `end`.
     fn advance_to_read(&mut self, index: PageIndex, end: Option<PageIndex>) {
         let file = self.file;
         let reads = |job: &Job, event: &JobEvent| {
@@ -164,7 +165,7 @@ impl<'a> TraceExplainer<'a> {
             job.opens[event.open].file == file
                 && end.map_or(first <= index && index < last, |end| last == end)
         };
-        // A fault that the log does not show, of MADV_POPULATE_READ, looks like a read.
+        // A fault of MADV_POPULATE_READ is not in the log and looks like a read.
         if self.job.steps().any(|step| matches!(step, ProgramStep::Read { .. })) {
             self.advance_to(reads);
         }
@@ -207,7 +208,7 @@ impl<'a> TraceExplainer<'a> {
         self.explainer.record(decision);
     }
 
-    /// What `decision` of a kernel tells of the counter of misses.
+    /// The change of `mmap_miss` that `decision` of a kernel implies.
     fn miss_change(&mut self, decision: &Decision) -> Option<MissChangeCause> {
         let rules = &self.job.rules;
         match *decision {
@@ -232,7 +233,7 @@ impl<'a> TraceExplainer<'a> {
             .then_some(MissChangeCause::Miss { reads_window })
     }
 
-    /// Base pages that no window holds and that nobody accesses were asked for by advice.
+    /// Attributes base pages outside of any window, and without an access, to advice.
     fn record_will_need(&mut self, start: PageIndex, size: PageCount) {
         let file = self.file;
         if self.explainer.is_in_window(file, start) {
@@ -282,7 +283,7 @@ impl Log for TraceExplainer<'_> {
                 self.advance_to_read(index, Some(index + req));
             }
             Decision::NoReadahead { index, .. } => self.advance_to_read(index, None),
-            // Where no tracepoint shows that readahead is entered, its window does.
+            // Without a tracepoint for entering readahead, its window shows that.
             Decision::Readahead { cause: Cause::ReadStream | Cause::AsyncRead, index, .. }
                 if self.visibility == CounterVisibility::Hidden =>
             {
@@ -361,7 +362,7 @@ fn step_events<'a>(
     }
 }
 
-/// The pages of the file that `step` asks to read, if it is such advice.
+/// The pages of the file that `step` advises to read, if it is WILLNEED advice.
 fn will_need(job: &Job, step: &ProgramStep) -> Option<JobEventKind> {
     match step {
         ProgramStep::Madvise { mapping, advice: Madvise::WillNeed, first, pages } => {

@@ -1,4 +1,4 @@
-//! What the threads of a job wait for while it runs.
+//! Sums the waits of a job's threads by cause.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl WaitRecorder {
         WaitRecorder { intervals, threads, interval: 0, sums: BTreeMap::new() }
     }
 
-    /// Adds a wait of a thread. `origin` is how the page was read that it waited for, where that
+    /// Adds a wait of a thread. `origin` is the origin of the page that it waited for, if its file
     /// is followed.
     pub(super) fn add(&mut self, thread: usize, wait: TaskWait, origin: Option<Origin>, ns: u64) {
         let cause = match wait {

@@ -22,7 +22,7 @@ use crate::trial::{
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernCompareOptions<'a> {
     pub program: &'a Program,
-    /// The program and its arguments, as they were given.
+    /// The program and its arguments.
     pub words: &'a [OsString],
     /// Flags of `filemap govern`.
     pub flags: &'a [String],
@@ -35,7 +35,7 @@ pub struct GovernCompareOptions<'a> {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GovernVariant {
-    /// As it is.
+    /// Without the governor.
     #[default]
     Plain,
     /// With its file mappings governed.
@@ -58,7 +58,7 @@ pub struct GovernSample {
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernCompareRecord {
     pub schema: u32,
-    /// What the record is of.
+    /// The kind of record.
     pub kind: RecordKind,
     #[serde(flatten)]
     pub footer: Footer,
@@ -66,18 +66,19 @@ pub struct GovernCompareRecord {
     pub program: Vec<String>,
     /// Files whose mappings were governed.
     pub files: Vec<GovernedFile>,
-    /// Why no file was governed, where that is known: the end of a sentence.
+    /// Why no file was governed, if known, as the end of a sentence.
     pub ungoverned: Option<String>,
     /// Sentences for the reader.
     pub notes: Vec<String>,
     /// Differences in behaviour between governed and plain runs. There should be none.
     pub differences: Vec<String>,
-    /// How often the runs of each variant ended in which way.
+    /// Exits of the runs of each variant, with their counts.
     pub(super) endings: Vec<ExitCount>,
     pub(super) cells: Vec<MeasureComparison>,
-    /// The runs in the order in which they were made.
+    /// The runs, in the order in which they were made.
     pub runs: Vec<GovernSample>,
-    /// The governed run before all others, which found the files to drop; null in old records.
+    /// The initial governed run, which determines the files to drop from the cache; null in old
+    /// records.
     #[serde(default)]
     pub first: Option<GovernSample>,
 }
@@ -94,7 +95,7 @@ pub struct GovernedFile {
 /// dropped from the page cache.
 ///
 /// # Errors
-/// A program that cannot be run; no directory for reports; those of `check_files`.
+/// When the program cannot be run or there is no directory for reports; errors of `check_files`.
 pub fn compare(
     options: &GovernCompareOptions,
     engines: &impl Engines,
@@ -107,7 +108,7 @@ pub fn compare(
     let progress = engines.progress(Some(2 * pairs + 1));
     let mut trial =
         Trial { engines, program: options.program, files: Vec::new(), notes: Vec::new() };
-    // Which files the program maps is known after its first run.
+    // The first run determines which files the program maps.
     let first = trial.run(&treatments[1])?;
     check_files(&first.governed.paths)?;
     let files = trial.drop_governed_files(&first.governed.paths);
@@ -134,7 +135,8 @@ pub fn compare(
 }
 
 impl<E: Engines> Trial<'_, E> {
-    /// Has the files at `paths` dropped before each run, and returns them with their sizes.
+    /// Makes each run start with the files at `paths` dropped from the page cache, and returns them
+    /// with their sizes.
     fn drop_governed_files(&mut self, paths: &[String]) -> Vec<GovernedFile> {
         let mut files = Vec::new();
         for path in paths {
@@ -154,10 +156,10 @@ impl<E: Engines> Trial<'_, E> {
 }
 
 impl GovernCompareRecord {
-    /// With the comparison of its runs.
+    /// Adds the comparison of the runs.
     ///
     /// # Panics
-    /// Without a run of each variant.
+    /// Unless each variant has a run.
     pub fn with_results(mut self) -> Self {
         self.cells = {
             let plain = self.runs_of(GovernVariant::Plain);

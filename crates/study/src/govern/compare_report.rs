@@ -21,7 +21,7 @@ impl GovernCompareRecord {
         let failed =
             self.differences.iter().map(|difference| format!("Check failed: {difference}."));
         parts.extend(failed.map(Part::Paragraph));
-        // Another exit of governed runs is among the differences.
+        // Exits that only governed runs have are listed among the differences.
         let failure = exits::failure_text(&self.endings, self.first.as_ref());
         parts.extend(failure.filter(|_| !exits::differ(&self.endings)).map(Part::Paragraph));
         parts.extend([
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// The report on what is read of what was written.
+    /// The report of the record after a round trip through JSON.
     fn report(runs: &GovernCompareRecord) -> Report {
         let json = to_json(&runs.clone().with_results());
         serde_json::from_str::<GovernCompareRecord>(&json).unwrap().report()

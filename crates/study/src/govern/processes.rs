@@ -1,4 +1,4 @@
-//! What the governor did for processes, as records have it.
+//! Records of governed processes and their mappings.
 
 use filemap_attach::FollowMethod;
 use filemap_attach::process::Smaps;
@@ -7,74 +7,74 @@ use filemap_kernel::page_size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What tells of faults.
+/// The source of fault reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Observer {
     PerfEvent,
-    /// Looks at the page tables.
+    /// Polls page tables through `/proc/PID/pagemap`.
     Pagemap,
 }
 
-/// What was done for one image of a process: each exec begins another.
+/// One image of a process; each exec begins a new one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 #[schemars(rename = "Process")]
 pub struct ProcessRecord {
-    /// Its number.
+    /// Process ID.
     pub pid: u64,
-    /// Which of its images, from 0 on: those that had something to tell.
+    /// Index of the image, from 0, counting only images with something to report.
     pub image: u32,
-    /// Whether it still ran this image when it was looked at.
+    /// Whether the process still ran this image at the end of observation.
     pub running: bool,
     pub observer: Observer,
-    /// Why a mapping of it is not governed; the last reason.
+    /// The last reason why one of its mappings is not governed.
     pub reason: Option<String>,
-    /// Major faults that were told, in whatever mapping.
+    /// Major faults reported, in any mapping.
     pub faults_reported: u64,
     /// Major faults in governed mappings before they were governed.
     pub faults_missed: u64,
-    /// Mappings that were left alone, since more are governed than there is room for.
+    /// Mappings left ungoverned because the limit on governed mappings was reached.
     pub mappings_left_alone: u64,
-    /// Its mappings, the governed ones and the largest first.
+    /// Its mappings: governed ones first, then by descending size.
     pub mappings: Vec<MappingRecord>,
 }
 
-/// What was done for one mapping.
+/// One mapping of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Mapping")]
 pub struct MappingRecord {
-    /// What the governor tells of it.
+    /// The governor's own statistics.
     #[serde(flatten)]
     pub own: MappingStatistics,
-    /// Bytes of it that are mapped, or were when it ended; null where nobody could look.
+    /// Bytes with page-table entries, at the end of the mapping if it has ended; null if unknown.
     pub mapped_bytes: Option<u64>,
-    /// Bytes that were asked for and are not mapped.
+    /// Bytes that the governor requested and that are not mapped.
     pub wasted_bytes: Option<u64>,
 }
 
-/// What was done for several processes.
+/// Totals over several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Totals")]
 pub struct ProcessTotals {
-    /// Mappings that were governed, for some time at least.
+    /// Mappings that were governed for at least some time.
     pub mappings: u64,
-    /// Major faults in them.
+    /// Major faults in governed mappings.
     pub faults: u64,
-    /// Bytes that the kernel was asked for beside the pages that faulted.
+    /// Bytes that the governor had the kernel read in addition to the faulting pages.
     pub advised_bytes: u64,
-    /// How long threads were stopped.
+    /// Time that threads were stopped, in nanoseconds.
     pub stopped_ns: u64,
-    /// Bytes that were asked for and not mapped, of those mappings of which it is known.
+    /// Bytes requested and not mapped, over the mappings for which that is known.
     pub wasted_bytes: u64,
-    /// Major faults in them before they were governed.
+    /// Major faults in these mappings before they were governed.
     pub faults_missed: u64,
 }
 
 impl MappingRecord {
-    /// One of which so much is mapped, and with that what was asked for in vain, for pages of
-    /// `page_bytes`: each fault brought one page beside the advice.
+    /// The record of a mapping. Wasted bytes are derived from `mapped_bytes` and from one page of
+    /// `page_bytes` bytes for each fault, which needed no advice.
     pub fn new(own: MappingStatistics, mapped_bytes: Option<u64>, page_bytes: u64) -> Self {
         let asked = own.asked_bytes.saturating_add(own.major_faults.saturating_mul(page_bytes));
         let wasted_bytes = mapped_bytes.map(|mapped| asked.saturating_sub(mapped));
@@ -83,7 +83,7 @@ impl MappingRecord {
 }
 
 impl ProcessRecord {
-    /// Puts the governed mappings first, and the larger before the smaller.
+    /// Sorts mappings: governed ones first, then by descending size.
     pub fn sort(&mut self) {
         self.mappings.sort_by_key(|MappingRecord { own, .. }| {
             let ended = own.state != MappingState::Governed;
@@ -93,7 +93,7 @@ impl ProcessRecord {
 }
 
 impl ProcessTotals {
-    /// Those of `processes`.
+    /// The totals over `processes`.
     pub fn new(processes: &[ProcessRecord]) -> ProcessTotals {
         let mut totals = ProcessTotals::default();
         for process in processes {
@@ -110,7 +110,7 @@ impl ProcessTotals {
     }
 }
 
-/// What `statistics` say of each process that was followed in this `way`.
+/// The record of each process in `statistics`; `way` is how processes were followed.
 pub fn process_records(statistics: &GovernStatistics, way: FollowMethod) -> Vec<ProcessRecord> {
     statistics.processes.iter().map(|own| process(own, way)).collect()
 }

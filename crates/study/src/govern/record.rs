@@ -1,4 +1,4 @@
-//! What was done for the processes of a program, or for some that ran already.
+//! The record of `govern`: of a program that it ran, or of running processes.
 
 use filemap_attach::program::parent;
 use filemap_job::record::{RecordKind, SCHEMA};
@@ -18,43 +18,43 @@ struct ProgramExit {
     exit_code: Option<i32>,
     /// The signal that ended it.
     signal: Option<i32>,
-    /// From its start to its end.
+    /// Time from start to exit.
     elapsed_ns: u64,
 }
 
-/// What was done.
+/// The record of `govern`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GovernRun")]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernRecord {
     schema: u32,
-    /// What the record is of.
+    /// The kind of record.
     kind: RecordKind,
     #[serde(flatten)]
     footer: Footer,
-    /// The program and its arguments; nothing of processes that ran already.
+    /// The program and its arguments; empty for running processes.
     pub program: Vec<String>,
-    /// Why nothing of it was governed, where that is known: the end of a sentence.
+    /// Why nothing was governed, if known, as the end of a sentence.
     pub ungoverned: Option<String>,
-    /// How the program ended; null of processes that ran already.
+    /// How the program ended; null for running processes.
     ended: Option<ProgramExit>,
-    /// Whether nothing was advised and nothing read: the figures are of what would have been.
+    /// Whether the governor only observed: figures then state what it would have requested.
     pub only_observed: bool,
-    /// Of all `processes`.
+    /// Totals over all `processes`.
     totals: ProcessTotals,
     pub processes: Vec<ProcessRecord>,
-    /// Records of faults and mappings that the kernel had no room for.
+    /// Records of faults and mappings that the kernel dropped because its buffer was full.
     lost_records: u64,
 }
 
-/// A mapping in a table, with its number there.
+/// A row of a table: a mapping and its row number.
 struct Row<'a> {
     number: usize,
     process: &'a ProcessRecord,
     of: &'a MappingRecord,
 }
 
-/// What text has of each mapping.
+/// Columns of the text form.
 const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
     [
         Column::new("", "", Unit::Text, |row| row.number.to_string().into()),
@@ -72,7 +72,7 @@ const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
     ]
 }
 
-/// What CSV has.
+/// Columns of the CSV form.
 const fn csv_columns<'a>() -> [Column<Row<'a>>; 14] {
     [
         csv_column("pid", |row| row.process.pid.into()),
@@ -93,7 +93,7 @@ const fn csv_columns<'a>() -> [Column<Row<'a>>; 14] {
 }
 
 impl GovernRecord {
-    /// What was done for `processes`, of which so many records of the kernel were lost.
+    /// The record of `processes`.
     pub fn new(processes: Vec<ProcessRecord>, lost_records: u64, footer: Footer) -> GovernRecord {
         GovernRecord {
             schema: SCHEMA,
@@ -109,7 +109,7 @@ impl GovernRecord {
         }
     }
 
-    /// The same of a program that was run, with its arguments.
+    /// Adds the program that was run, its arguments and its exit.
     pub fn with_end(self, program: Vec<String>, ended: parent::ChildExit) -> GovernRecord {
         let parent::ChildExit { exit_code, signal, elapsed } = ended;
         let elapsed_ns = elapsed.as_nanos() as u64;
@@ -173,7 +173,7 @@ impl GovernRecord {
     }
 }
 
-/// What the figures of the table mean.
+/// Explains the columns of the table.
 const NOTE: &str = "Faults: the major ones. Asked for: what the governor had the kernel read, or \
                     found in the page cache. Mapped: what the process has mapped now, also by \
                     fault-around. Stopped: how long a thread of the program was held to advise \
@@ -193,8 +193,8 @@ fn file(mapping: &MappingRecord) -> String {
     }
 }
 
-/// Escapes what a terminal would interpret, and line breaks: file names may have any bytes, and may
-/// be another user's.
+/// Escapes line breaks and characters that a terminal would interpret: file names may contain any
+/// bytes, and another user may have chosen them.
 pub(super) fn escape_control(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
@@ -207,7 +207,7 @@ pub(super) fn escape_control(text: &str) -> String {
     line
 }
 
-/// Control characters, line breaks and changes of direction.
+/// Control characters, line breaks and bidirectional overrides.
 fn is_interpreted(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -232,7 +232,7 @@ mod tests {
         GovernRecord::new(processes, 0, footer)
     }
 
-    /// The report on what is read of what was written.
+    /// The report of the record after a round trip through JSON.
     fn report(processes: Vec<ProcessRecord>) -> Report {
         let json = to_json(&run(processes));
         serde_json::from_str::<GovernRecord>(&json).unwrap().report()

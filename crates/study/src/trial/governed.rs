@@ -25,7 +25,7 @@ pub struct GovernedProgram {
 #[derive(Clone, Debug, Default)]
 pub struct GovernedFiles {
     pub paths: Vec<String>,
-    /// Why there are none, where that is known: the end of a sentence.
+    /// Why there are none, if known, as the end of a sentence.
     pub ungoverned: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl GovernedProgram {
     /// Runs it once.
     ///
     /// # Errors
-    /// Those of [`run_metered`].
+    /// Errors of [`run_metered`].
     pub fn run(&self) -> Result<MeteredRun, Error> {
         let _ = fs::remove_file(&self.json);
         run_metered(&self.command)

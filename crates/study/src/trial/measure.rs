@@ -1,4 +1,4 @@
-//! Figures of a program, and how they differ between plain runs and those of a variant.
+//! Figures of a program, and their differences between plain runs and runs of a variant.
 
 use filemap_job::Spread;
 use filemap_report::Unit;
@@ -91,7 +91,7 @@ pub struct MeasureComparison {
     pub plain: Spread,
     /// Over the governed runs.
     pub governed: Spread,
-    /// The median of plain runs over that of governed ones; null where that is 0.
+    /// Median of plain runs divided by the median of governed runs; null if the latter is 0.
     pub ratio: Option<f64>,
     /// From the plain median to the governed one, in percent.
     pub change_percent: Option<f64>,

@@ -68,7 +68,7 @@ impl<E: Engines> Trial<'_, E> {
     /// treatment. They rotate, so that what a run leaves behind favours none of them.
     ///
     /// # Errors
-    /// When the program cannot be run, and those of `on_run`.
+    /// When the program cannot be run; errors of `on_run`.
     pub fn run_in_turn(
         &mut self,
         treatments: &[Treatment],

@@ -30,7 +30,7 @@ const NO_RULES: [&str; 15] = [
     "word",
 ];
 
-/// Those of them whose constants are facts about kernels.
+/// Of these, the modules whose constants are facts about kernels.
 const FACT_MODULES: [&str; 1] = ["rules"];
 
 /// Headings of the tables that are checked.

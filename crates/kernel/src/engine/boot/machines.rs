@@ -40,7 +40,7 @@ struct MachineShape {
     filesystem: DiskFilesystem,
     cpus: u32,
     takes_turns: bool,
-    /// RAM that a job sets explicitly. Other jobs get that of the largest.
+    /// RAM that a job sets explicitly. Other jobs share a machine with the RAM of the largest.
     ram_bytes: Option<u64>,
     is_alone: bool,
 }

@@ -1,4 +1,4 @@
-//! The counter of misses along a run.
+//! Chart of `mmap_miss` along a run.
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use super::super::history::CounterPoint;
 
 const HEIGHT: f64 = 200.0;
 
-/// Points that are drawn of a record; explain writes fewer.
+/// Maximum number of points drawn; `explain` writes fewer.
 const MAX_POINTS: usize = 4096;
 
-/// `mmap_miss` along a run of `accesses` accesses, with its threshold where that is known.
-/// `complete` says whether each change was seen.
+/// `mmap_miss` along a run of `accesses` accesses, with its threshold if known. `complete` tells
+/// whether the points include every change.
 pub(in super::super) fn plot(
     points: &[CounterPoint],
     accesses: u64,
@@ -27,7 +27,7 @@ pub(in super::super) fn plot(
     threshold: Option<u16>,
 ) -> Plot {
     let points = match points {
-        // It stays 0.
+        // The counter stays 0.
         [] => &[CounterPoint { access: 0, low: 0, high: 0, last: 0 }],
         points => &points[..points.len().min(MAX_POINTS)],
     };

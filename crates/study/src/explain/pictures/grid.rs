@@ -17,7 +17,7 @@ use super::intervals::{percent, share_class, share_legend, sum};
 /// Height of one of the two plots.
 const PANEL: f64 = 190.0;
 
-/// Classes of amounts; each ends at a quarter of the next.
+/// Number of colour classes for amounts; the limit of each is a quarter of the next one's.
 const AMOUNTS: u32 = 5;
 
 /// The rows of a grid that hold anything or are mapped.
@@ -90,7 +90,7 @@ impl<'a> GridView<'a> {
     }
 }
 
-/// The picture of `grid`; none where it holds nothing.
+/// The chart of `grid`; `None` if it is empty.
 pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
     let shown = GridView::new(history, grid)?;
     let page = history.page_bytes as f64;

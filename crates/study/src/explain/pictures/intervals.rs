@@ -1,4 +1,5 @@
-//! Counts by interval of a run: stacked areas, and shares of what was read as colours and words.
+//! Charts of counts by interval: stacked areas, and the used share of pages read as colour and
+//! text.
 
 use std::fmt::Write;
 
@@ -12,7 +13,7 @@ use filemap_report::units::number;
 
 use super::super::history::first_access;
 
-/// The bottom of a plot of stacked areas.
+/// y coordinate of the bottom of stacked areas.
 pub(super) const BOTTOM: f64 = MARGIN_ABOVE + 200.0;
 
 /// One area, on top of the layers before it.
@@ -30,8 +31,8 @@ pub(super) fn max_sum(layers: &[Layer]) -> u64 {
     intervals.map(|at| sum(layers.iter().map(|layer| layer.amounts[at]))).max().unwrap_or(0)
 }
 
-/// `layers` along a run of `accesses` accesses; `describe` has the text of an interval. The
-/// vertical axis has `marks` at amounts, and is called `name`.
+/// Plots `layers` along a run of `accesses` accesses. `describe` returns the text of an interval;
+/// the vertical axis is called `name` and has `marks` at amounts.
 pub(super) fn stacked_areas(
     accesses: u64,
     layers: &[Layer],
@@ -72,7 +73,7 @@ pub(super) fn layer_legend(layers: &[Layer]) -> Vec<Vec<(String, String)>> {
     vec![layers.iter().map(|layer| legend_entry(layer.class, layer.name.as_str())).collect()]
 }
 
-/// The class of the share of the pages read that was used.
+/// The colour class for the used share of pages read.
 pub(super) fn share_class(read: u64, used: u64) -> &'static str {
     match (read, used) {
         (0, _) => "none",
@@ -95,7 +96,7 @@ pub(super) fn share_legend() -> Vec<(String, String)> {
     ]
 }
 
-/// The sum of counts of a record, which may be of any size.
+/// The saturating sum of counts from a record, which may be arbitrarily large.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

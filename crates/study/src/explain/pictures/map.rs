@@ -1,4 +1,4 @@
-//! Which pages of a file were mapped, read, accessed and evicted.
+//! Chart of the pages of a file that were mapped, read, accessed and evicted.
 
 use maud::html;
 
@@ -10,14 +10,14 @@ use filemap_report::{Axis, Table, count_row, ticks};
 
 use super::super::map::{FileMap, MapCell};
 
-/// Height of a strip, and of what is drawn in it.
+/// Pitch of the strips, and height of the bars in them.
 const ROW: f64 = 22.0;
 const STRIP: f64 = 16.0;
 
-/// Room above the strips.
+/// Space above the strips.
 const TOP: f64 = 6.0;
 
-/// A strip: its name, what it counts of a cell, and the class of its colour.
+/// A strip: its name, the count of a cell that it shows, and its colour class.
 type Strip = (&'static str, fn(&MapCell) -> u64, &'static str);
 
 const STRIPS: [Strip; 4] = [
@@ -27,7 +27,7 @@ const STRIPS: [Strip; 4] = [
     ("evicted", |cell| cell.left, "u0"),
 ];
 
-/// Its strips, from top to bottom.
+/// The chart of `map`, with its strips from top to bottom.
 pub(in super::super) fn plot(map: &FileMap, page_bytes: u64) -> Plot {
     let bottom = TOP + ROW * STRIPS.len() as f64;
     let (first, last) = (map.start as f64, (map.start + map.pages.max(1)) as f64);

@@ -1,5 +1,4 @@
-//! The history of a run in pictures: what was read, what the page cache held, and what was waited
-//! for.
+//! Charts of a run's history: reads, contents of the page cache, and waits.
 
 mod counter;
 mod grid;
@@ -18,7 +17,7 @@ use super::history::{FileHistory, RunHistory};
 pub(super) use counter::plot as counter_plot;
 pub(super) use map::plot as map_plot;
 
-/// The pictures of a run: waits, and each file.
+/// The charts of a run: waits, and then each file.
 pub fn history_parts(history: &RunHistory) -> Vec<Part> {
     let mut parts = waits::parts(history);
     let has_several_files = history.files.len() > 1 || history.other_files > 0;
@@ -39,7 +38,7 @@ pub fn history_parts(history: &RunHistory) -> Vec<Part> {
     parts
 }
 
-/// The pictures of a file, with its name where there are several.
+/// The charts of a file, titled with its name if there are several.
 fn file_parts(file: &FileHistory, has_several_files: bool) -> Vec<Part> {
     let FileHistory { name, counter_of, history } = file;
     let prefix = if has_several_files { format!("File {name}: ") } else { String::new() };

@@ -1,4 +1,4 @@
-//! The pages of a file in the page cache along a run.
+//! Chart of the pages of a file in the page cache along a run.
 
 use filemap_report::plot::{MARGIN_BELOW, Plot, byte_marks};
 use filemap_report::units::bytes;
@@ -7,7 +7,7 @@ use filemap_report::{Table, count_row};
 use super::super::history::History;
 use super::intervals::{BOTTOM, Layer, interval_text, layer_legend, percent, stacked_areas};
 
-/// Pages cached at the end of each interval; none where no page ever is.
+/// Pages cached at the end of each interval; `None` if no page ever is.
 pub(super) fn plot(history: &History) -> Option<Plot> {
     let most = history.resident.iter().copied().max().filter(|&most| most > 0)?;
     let intervals = history.resident.len();

@@ -1,4 +1,4 @@
-//! What the threads of a job waited for along a run.
+//! Charts of the waits of a job's threads along a run.
 
 use filemap_report::plot::{MARGIN_BELOW, Plot};
 use filemap_report::units::{time, time_unit};
@@ -10,10 +10,10 @@ use super::intervals::{
     BOTTOM, Layer, interval_text, layer_legend, max_sum, percent, stacked_areas, sum,
 };
 
-/// Classes of colours, by the place of the cause in the record.
+/// Colour classes, by the position of the cause in the record.
 const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
-/// Waiting by cause: in all, along the run, and by thread.
+/// Waits by cause: in total, along the run, and by thread.
 pub(super) fn parts(history: &RunHistory) -> Vec<Part> {
     let sums: Vec<u64> = history.waits.iter().map(|wait| sum_of(&wait.ns)).collect();
     let all = sum_of(&sums);
@@ -106,7 +106,7 @@ fn plot(history: &RunHistory) -> Plot {
     }
 }
 
-/// A table with the times of each cause in each of `rows`.
+/// A table of waiting times with a column for each cause.
 fn table(
     history: &RunHistory,
     first: &str,

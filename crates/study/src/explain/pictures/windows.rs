@@ -1,4 +1,4 @@
-//! What was read along a run and the file: window by window, or by cells of a grid.
+//! Chart of reads along the run and the file: window by window, or by cells of a grid.
 
 use maud::html;
 
@@ -16,10 +16,10 @@ use super::intervals::{share_class, share_legend};
 /// Height of the plot.
 const HEIGHT: f64 = 300.0;
 
-/// Least width and height of the mark of a window.
+/// Minimum width and height of a window's mark.
 const LEAST: f64 = 2.5;
 
-/// The picture of `history`; none where nothing was read.
+/// The chart of `history`; `None` if nothing was read.
 pub(super) fn plot(history: &History) -> Option<Plot> {
     if history.read.iter().all(|&pages| pages == 0) {
         return None;
