@@ -1,4 +1,4 @@
-//! Explanations of small logs that are written by hand.
+//! Explanations of small hand-written logs.
 
 use filemap_core::decision::{
     Cause, Decision, Lock, Log, MissChange, MissChangeCause, ReadaheadSnapshot,
@@ -7,7 +7,7 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Job, JobFlags};
 use filemap_study::explain::{CounterVisibility, Explanation, Origin, TraceExplainer};
 
-/// A job that accesses these pages of a mapping of pages `start..end` of a file of 2048 pages.
+/// A job that accesses `pages` of a mapping of pages `start..end` of a file of 2048 pages.
 fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobFlags)) -> Job {
     let size = |pages: u64| (pages * 4096).to_string().parse().expect("a size");
     let lines: Vec<String> = accesses.iter().map(u64::to_string).collect();
@@ -23,7 +23,7 @@ fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobFlags)) -
     spec.validate(None).expect("a job")
 }
 
-/// A line of a log, or a change of the counter of misses.
+/// A line of a log, or a change of `mmap_miss`.
 #[derive(Clone, Copy)]
 enum Entry {
     Decision(Decision),
@@ -49,7 +49,7 @@ fn explain(job: &Job, log: &[Vec<Entry>]) -> Explanation {
     explanation
 }
 
-/// Origins with pages, their pages, and those of them that came again.
+/// Origins with a nonzero number of pages, their pages, and how many of these were read again.
 fn page_totals(explanation: &Explanation) -> Vec<(Origin, u64, u64)> {
     let totals = explanation.totals();
     let some = totals.iter().filter(|(_, total)| total.pages > 0);
@@ -80,7 +80,7 @@ fn lookup(index: u64, hit: bool, mmap_miss: u16) -> Entry {
     Decision::Lookup { index: PageIndex(index), hit, tried: false, mmap_miss }.into()
 }
 
-/// A fault-around that credits hits to a counter of `before`.
+/// A fault-around that decrements a counter of `before`.
 fn around(hits: u32, before: u16) -> Vec<Entry> {
     let (from, last) = (PageIndex(0), PageIndex(0));
     let after = before.saturating_sub(hits as u16);
@@ -89,19 +89,19 @@ fn around(hits: u32, before: u16) -> Vec<Entry> {
     vec![Entry::Change(change), map.into()]
 }
 
-/// A miss that counts, and raises the counter to `after`.
+/// A miss that increments the counter to `after`.
 fn miss(reads_window: bool, after: u16) -> Entry {
     let cause = MissChangeCause::Miss { reads_window };
     Entry::Change(MissChange { cause, before: after - 1, after })
 }
 
-/// A fault on `index` with these entries.
+/// A fault on `index` with `entries`.
 fn fault(index: u64, entries: &[Entry]) -> Vec<Entry> {
     let served = Decision::Served { index: PageIndex(index), major: true, tries: 2 };
     [&[Decision::Locked { lock: Lock::Vma }.into()], entries, &[served.into()]].concat()
 }
 
-/// A fault that reads around, cancelled by its own retry; `before` it other entries.
+/// A fault that reads around and whose retry cancels its miss; `before` has earlier entries.
 fn read_around_after(before: &[Entry], index: u64, start: u64, pages: u64) -> Vec<Entry> {
     let first = [lookup(index, false, 0), miss(true, 1)];
     let read = [window(Cause::ReadAround, index, start, pages, 1)];
@@ -176,7 +176,7 @@ fn rounding_is_what_large_folios_add() {
         [(Origin::Used, 1, 0), (Origin::FolioRounding, 511, 0), (Origin::HugePage, 512, 0)];
     assert_eq!(page_totals(&explain(&huge, &[log])), expected);
 
-    // From 37 on 32 pages would be read in base pages; aligned to 16 pages it is 32..80.
+    // With base pages, 32 pages from 37 on would be read; aligned to 16 pages these are 32..80.
     let exec = job(&[37], 0, 2048, |spec| spec.exec = Some(true));
     let log = fault(
         37,
@@ -242,8 +242,8 @@ fn each_retry_cancels_its_miss() {
     assert_eq!((found.last, found.max, found.first_above), (0, 1, None));
 }
 
-/// A fault on each of `pages` pages that reads a window while the counter is at most `threshold`,
-/// and without credit.
+/// A fault on each of `pages` pages without hits; it reads a window while the counter is at most
+/// `threshold`.
 fn misses_up_to(threshold: u16, pages: u64) -> Vec<Vec<Entry>> {
     let fault_on = |page: u64| {
         let counter = page as u16 + 1;
@@ -274,7 +274,7 @@ fn misses_without_credit_stop_readahead() {
     assert_eq!(page_totals(&found), [(Origin::Used, 120, 0)]);
 }
 
-/// Where readahead stops is in the log, whatever the threshold of the rules that wrote it.
+/// The log determines where readahead stops, whatever threshold the rules had.
 #[test]
 fn the_log_says_where_readahead_stopped() {
     let accesses: Vec<u64> = (0..120).collect();

@@ -1,4 +1,4 @@
-//! rent-or-buy beside the baseline and mmap-miss: the tables of docs/results/rent-or-buy.md.
+//! Compares rent-or-buy with the baseline and mmap-miss: tables of docs/results/rent-or-buy.md.
 //!
 //! `cargo test --release -p filemap-study --test rent_or_buy -- --ignored --nocapture` prints them.
 
@@ -9,19 +9,19 @@ use filemap_study::search::JobSpace;
 
 const SERIES: [&str; 3] = ["baseline", "mmap-miss", "rent-or-buy"];
 
-/// The seed of the random jobs, and how many are drawn. The constants of the rule were chosen by
-/// those with even numbers, so those with odd numbers are told.
+/// Seed and number of the random jobs. The rule's constants were fitted to jobs with even numbers,
+/// so only jobs with odd numbers are reported.
 const SEED: u64 = 33;
 const JOBS: u64 = 10_000;
 
-/// Microseconds, and KiB read.
+/// Costs: microseconds, and KiB read.
 const TIME: usize = 0;
 const READ: usize = 1;
 
-/// What a job costs with each series: [`TIME`] and [`READ`].
+/// Costs of a job with each series, indexed by [`TIME`] and [`READ`].
 type Costs = [[f64; 2]; 3];
 
-/// `None` of a job that the model does not run.
+/// `None` if the model cannot run the job.
 fn costs(job: &JobFlags) -> Option<Costs> {
     let mut costs = Costs::default();
     for (cost, series) in costs.iter_mut().zip(SERIES) {
@@ -39,7 +39,7 @@ fn drawn(number: u64) -> JobFlags {
     JobSpace::new(fixed).random_job(SEED, number)
 }
 
-/// What the series is compared with, each with its cost of a job.
+/// The policies that the series is compared with, each with its costs of a job.
 fn others([baseline, mmap_miss, _]: &Costs, what: usize) -> [(&'static str, f64); 4] {
     let (baseline, mmap_miss) = (baseline[what], mmap_miss[what]);
     [
@@ -50,7 +50,7 @@ fn others([baseline, mmap_miss, _]: &Costs, what: usize) -> [(&'static str, f64)
     ]
 }
 
-/// What a job costs with rent-or-buy, as a part of what it costs with one of [`others`].
+/// Cost of a job with rent-or-buy divided by its cost with one of [`others`].
 fn ratio(costs: &Costs, other: usize, what: usize) -> f64 {
     costs[2][what].max(1.0) / others(costs, what)[other].1.max(1.0)
 }

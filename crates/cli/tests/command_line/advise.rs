@@ -1,4 +1,4 @@
-//! What would help a program that was recorded.
+//! `filemap advise`: remedies for a recorded program.
 
 use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::{Scratch, filemap, json, stderr, stdout};
 /// Pages of the file: 256 MiB.
 const PAGES: u64 = 65536;
 
-/// A recording of a program that maps a file of [`PAGES`] and touches `pages` of it. The file is
-/// not there.
+/// A recording of a program that maps a file of [`PAGES`] and touches `pages` of it. The file does
+/// not exist.
 fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut header = Header::new(RecordingMode::FirstTouches);
     header.command = vec!["./lookups".into(), "data file".into()];
@@ -43,13 +43,13 @@ fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
     writer.finish().unwrap().0
 }
 
-/// Pages in no order, each once: a linear congruential generator with a full period.
+/// A permutation of all pages, from a linear congruential generator with full period.
 fn random(count: usize) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(12345), |page| Some((page * 1_664_525 + 1_013_904_223) % PAGES))
         .take(count)
 }
 
-/// What is named as the best of all, if anything is.
+/// The best answer, if there is one.
 fn best(report: &Value, answer: &Value) -> Option<String> {
     let number = answer["best"].as_u64()?;
     let changes = &report["tried"][number as usize]["changes"];
@@ -104,7 +104,7 @@ fn random_lookups_are_advised_random() {
     }
 }
 
-/// What is predicted is what `run` predicts of the same program with the same setting.
+/// Predictions equal the results of `run` for the same program and setting.
 #[test]
 fn what_is_predicted_is_what_run_says() {
     let scratch = Scratch::new("advise_run");

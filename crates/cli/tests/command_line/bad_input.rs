@@ -1,4 +1,4 @@
-//! Bad input, each with its exit code and what the message says.
+//! Invalid input: exit codes and error messages.
 
 use std::fs::File;
 
@@ -72,7 +72,7 @@ fn places_of_the_journal() {
         assert_eq!(output.status.code(), Some(4), "{message}");
         assert_eq!(message.matches('\n').count(), 1, "{message}");
         assert!(message.contains(words) && message.contains("FILEMAP_STATE"), "{message}");
-        // Where nothing is changed it does not matter.
+        // Irrelevant if nothing is changed.
         let mut command = filemap("run --workload first --file-size 1m");
         let output = command.env("FILEMAP_STATE", place).output().unwrap();
         assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));

@@ -1,4 +1,4 @@
-//! `filemap calibrate`, on the smallest file that it takes.
+//! `filemap calibrate`, on the smallest file that it accepts.
 
 use std::fs;
 use std::process::{Command, Output};

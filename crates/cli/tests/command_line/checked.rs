@@ -1,4 +1,4 @@
-//! `filemap advise --check` runs the recorded program again, with the best answers.
+//! `filemap advise --check` reruns the recorded program with the best answers.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::running::Running;
 use crate::schema::{check, check_closed};
 use crate::{skip, stderr};
 
-/// Records `words` to a file `r`; nothing where the kernel does not permit that.
+/// Records `words` to a file `r`; `None` if the kernel forbids it.
 fn record(place: &Place, words: &[&str]) -> Option<String> {
     let path = place.scratch.path("r");
     let mut command = place.command("record", &format!("--output {path} --"));
@@ -26,13 +26,13 @@ fn record(place: &Place, words: &[&str]) -> Option<String> {
     Some(path)
 }
 
-/// What `advise --check` makes of the recording at `path`.
+/// Result of `advise --check` for the recording at `path`.
 fn checked(place: &Place, path: &str, more: &str) -> Output {
     let args = format!("{path} --check --runs 1 {more}");
     place.command("advise", &args).output().expect("the command starts")
 }
 
-/// What was measured with `label`, or as it is where there is none.
+/// Measurements of the variant `label`, or of the unchanged program.
 fn variant<'a>(report: &'a Value, label: Option<&str>) -> Option<&'a Value> {
     let changes: Vec<&str> = label.into_iter().collect();
     let variants = report["check"]["variants"].as_array().expect("a list");
@@ -43,7 +43,7 @@ fn pages(variant: &Value) -> u64 {
     variant["pages_read"]["median"].as_f64().expect("a number") as u64
 }
 
-/// The advice of the answer takes the place of the program's own, which is bad.
+/// The advice of the answer replaces the program's own bad advice.
 #[test]
 fn what_is_predicted_is_measured() {
     if !crate::has_disk() {
@@ -68,7 +68,7 @@ fn what_is_predicted_is_measured() {
     let random = variant(&report, Some("MADV_RANDOM on data")).expect("it is among the best");
     let tried = random["tried"].as_u64().unwrap() as usize;
     let predicted = report["tried"][tried]["outcome"]["data_pages_read"].as_u64().unwrap();
-    // What the program itself needs may have to be read again on a busy machine.
+    // On a busy machine, pages of the program itself may have to be read again.
     assert!(pages(random).abs_diff(predicted) < 200, "{random} {predicted}");
     assert!(pages(plain) > 3 * pages(random), "{plain}");
     assert!(report["command"].as_str().unwrap().contains("--runs 1 --check"), "{report}");
@@ -78,7 +78,7 @@ fn what_is_predicted_is_measured() {
     assert!(measured < text.find("What was tried").expect("the next part"), "{text}");
 }
 
-/// A program that prints something else where it is advised has not been checked.
+/// A program with different output under advice fails the check.
 #[test]
 fn another_output_fails_the_check() {
     if !crate::has_disk() {
@@ -110,7 +110,7 @@ fn a_program_that_changes_its_file_is_run_once() {
     assert!(output.stdout.is_empty());
 }
 
-/// A recording of a program with a shared mapping of a file, with this command.
+/// A recording of a program with a shared file mapping, started as `command`.
 fn recording(command: &[&str], path: &Path, protection: u32, more: Option<EventKind>) -> Vec<u8> {
     let mut header = Header::new(RecordingMode::FirstTouches);
     header.command = command.iter().map(Into::into).collect();
@@ -179,7 +179,7 @@ fn what_cannot_be_checked_is_told_in_one_line() {
     assert!(stderr(&output).contains("--check"), "{}", stderr(&output));
 }
 
-/// A signal ends the program with the command, and nothing is left.
+/// A signal ends the program and the command, and nothing is left.
 #[test]
 fn a_check_that_is_ended_leaves_nothing_behind() {
     let place = Place::new("check_ended");
@@ -201,7 +201,7 @@ fn a_check_that_is_ended_leaves_nothing_behind() {
     }
 }
 
-/// A program that stops itself is told of, and ended.
+/// A program that stops itself is reported and killed.
 #[test]
 fn a_program_that_stops_is_ended() {
     let place = Place::new("check_stops");

@@ -66,7 +66,7 @@ fn csv_has_one_line_a_cell_and_counter() {
     assert_eq!(lines.count(), 2);
 }
 
-/// A change is warned of that no decision of the job shows, and only that.
+/// Warns of a change that affects no decision of the job, and only of such a change.
 #[test]
 fn a_job_that_cannot_see_a_change_is_warned_of() {
     let whole = "compare --workload sequential --file-size 1m --accesses 64 --advice random";
@@ -94,7 +94,7 @@ fn a_variant_without_effect_is_warned_of() {
     assert!(warnings.iter().any(split), "{warnings:?}");
 }
 
-/// The governor is a variant of its own, of jobs and programs, and reads what nothing else reads.
+/// The governor is a variant of jobs and programs, with reads that no other variant makes.
 #[test]
 fn the_governor_is_a_variant() {
     let scratch = Scratch::new("governor");
@@ -138,7 +138,7 @@ fn a_kernel_takes_a_governor_and_no_series() {
     }
 }
 
-/// A variant is the job with its settings as flags: the same runs, each in a command of its own.
+/// A variant equals the job with its settings as flags: separate commands give the same runs.
 #[test]
 fn settings_are_those_of_the_flags() {
     let job = "--workload random --file-size 64m --accesses 500 --map-len 32m";
@@ -170,7 +170,7 @@ fn settings_are_those_of_the_flags() {
         ("p1+advice=random", "--with p1 --advice random"),
     ] {
         let report = json(&format!("compare {job} --variants baseline,{variant} --json -"));
-        // Each of the job's flags, unless the variant gives it or what excludes it.
+        // Each flag of the job, unless the variant sets it or a conflicting one.
         let replaced = |flag: &str| {
             let excluded = flag.starts_with("accesses ") && flags.contains("--fraction");
             excluded || flags.contains(&format!("--{} ", flag.split(' ').next().unwrap()))
@@ -195,7 +195,7 @@ fn a_sweep_is_written_out_and_repeated_exactly() {
         report["cells"].as_array().unwrap().iter().map(|cell| &cell["variant"]).collect();
     assert_eq!(names, ["baseline", "read_ahead_kb=16", "read_ahead_kb=512+p1", "advice=random"]);
     let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
-    // A command begins in another second than the one before.
+    // Commands may start in different seconds.
     let undated = |mut report: Value| {
         report["environment"]["date"].take();
         report
@@ -203,7 +203,7 @@ fn a_sweep_is_written_out_and_repeated_exactly() {
     assert_eq!(undated(json(&format!("{command} --json -"))), undated(report.clone()));
 }
 
-/// The number of accesses of each variant follows from its own file, also when it is repeated.
+/// The number of accesses of each variant follows from its own file, also in the repeating command.
 #[test]
 fn a_repeated_command_means_the_same_where_variants_change_the_size() {
     let command = "compare --workload random --variants file_size=16m,64m --json -";
@@ -249,7 +249,7 @@ fn a_regression_is_named() {
     assert!(!turned.contains("Regression"), "{turned}");
 }
 
-/// A cell with two outcomes over seeds looks like no change with one seed.
+/// A cell with two outcomes over seeds can look unchanged with a single seed.
 #[test]
 fn a_cell_with_several_outcomes_is_warned_of_with_one_seed() {
     let job = "compare --workload random --file-size 20g --ram 8g --read-ahead-kb 8192 \
@@ -268,7 +268,7 @@ fn a_cell_with_several_outcomes_is_warned_of_with_one_seed() {
     assert!(!stdout(steady).contains("with other seeds"));
 }
 
-/// What the running kernel cannot be is said before anything runs.
+/// Variants that the running kernel cannot provide are refused before anything runs.
 #[test]
 fn variants_that_no_running_kernel_has_are_exit_4() {
     for (variant, words) in [

@@ -1,4 +1,4 @@
-//! `filemap conform`. What it compares needs root and tracepoints.
+//! `filemap conform`, which needs root and tracepoints to compare.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "conform --workload random --accesses 20 --file-size 2m --map-shift 3";
 
-/// The report of a command that ends with `code`; `None` where this machine cannot run it.
+/// The report of a command that must exit with `code`; `None` if this machine cannot run it.
 fn report(args: &str, code: i32) -> Option<Value> {
     let output = filemap(&format!("{args} --json -")).output().expect("the command starts");
     if output.status.code() == Some(4) {
@@ -50,7 +50,7 @@ fn a_file_has_the_readahead_of_where_it_lies() {
     assert!(stderr(&refused).contains("a readahead of 52 KiB"), "{}", stderr(&refused));
 }
 
-/// Drops a file from the cache, again and again.
+/// Drops a file from the page cache repeatedly.
 const INTRUDER: &str = "while :; do dd if=$0 iflag=nocache count=0 2>/dev/null; done";
 
 #[test]
@@ -85,7 +85,7 @@ fn a_pattern_that_somebody_disturbs_every_time_is_named() {
 
 #[test]
 fn other_rules_do_not() {
-    // A stream's large folios on ext4 came after 6.12.
+    // Large folios of streams on ext4 are newer than 6.12.
     let job = "conform --kernel 6.12 --workload sequential --accesses 500 --file-size 4m";
     let Some(report) = report(job, 1) else { return };
     let pattern = &report["patterns"][0];
@@ -111,7 +111,7 @@ fn random_patterns_agree() {
     assert_eq!(patterns.len(), 5);
     assert_eq!(patterns[4]["name"], "random 7/4");
     assert_eq!(report["command"], "filemap conform --fuzz 5 --seed 7");
-    // The job of a pattern is a job file.
+    // The job of a pattern works as a job file.
     let scratch = Scratch::new("conform");
     let path = scratch.file("job.toml", patterns[0]["job"].as_str().unwrap());
     let again = self::report(&format!("conform {path}"), 0).expect("it ran before");

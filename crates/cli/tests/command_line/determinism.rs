@@ -1,8 +1,8 @@
-//! What the command prints does not depend on how many threads it uses, nor on the process.
+//! Output depends neither on the number of threads nor on the process.
 
 use crate::filemap;
 
-/// What the command prints on so many threads.
+/// stdout of the command with `threads` threads.
 fn printed(args: &str, threads: &str) -> Vec<u8> {
     let output = filemap(args).env("RAYON_NUM_THREADS", threads).output().expect("it starts");
     assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! `filemap explain`: sums, what is printed, and what is refused.
+//! `filemap explain`: sums, output formats, and refused jobs.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, json, stderr};
 
-/// Jobs that read for different reasons.
+/// Jobs that cover different causes of reads.
 const JOBS: [&str; 9] = [
     "--workload random --file-size 64m",
     "--workload random --file-size 64m --with mmap-miss --accesses 3000",
@@ -21,7 +21,7 @@ const JOBS: [&str; 9] = [
     "--workload random --file-size 16m --cache-limit 4m --accesses 3000",
 ];
 
-/// The explanation as JSON; `None`, with a line that says so, where it cannot be had.
+/// The explanation as JSON; `None`, with a printed note, if this machine cannot produce it.
 fn explained(scratch: &Scratch, args: &str) -> Option<Value> {
     let path = scratch.path("explained.json");
     let command = format!("explain {args} --json {path}");
@@ -86,7 +86,7 @@ fn the_report_is_narrow_enough() {
     for job in JOBS {
         let output = Running::start(&mut filemap(&format!("explain {job}"))).output();
         let text = String::from_utf8(output.stdout).expect("reports are text");
-        // The command is one line, to be copied.
+        // The command is on one line, so that it can be copied.
         for line in text.lines().filter(|line| !line.starts_with("Command:")) {
             assert!(line.chars().count() <= 75, "{job}: {line}");
         }
@@ -125,7 +125,7 @@ fn the_json_has_its_keys() {
     let command = explanation["command"].as_str().expect("a command");
     assert!(command.starts_with("filemap explain --kernel 6.18 --workload random"), "{command}");
     let again = command.strip_prefix("filemap explain ").expect("it was just there");
-    // The second at which it was made is in the environment.
+    // The environment holds the time in seconds.
     let timeless = |explanation: Value| {
         let Value::Object(mut keys) = explanation else { panic!("it is an object") };
         keys.remove("environment");
@@ -158,7 +158,7 @@ fn the_kernel_reads_for_the_same_reasons() {
     }
 }
 
-/// A job of two files, of which a trace of a kernel shows the same as the model's log.
+/// A job of two files for which a kernel's trace shows the same as the model's log.
 const TABLES: &str = "read_ahead_kb = 128
     [[file]]\nname = 'a'\nsize = '4m'\n[[file]]\nname = 'b'\nsize = '2m'
     [[open]]\nname = 'oa'\nfile = 'a'\n[[open]]\nname = 'ob'\nfile = 'b'
@@ -169,7 +169,7 @@ const TABLES: &str = "read_ahead_kb = 128
     [[thread.phase]]\nmapping = 'mb'\nworkload = 'sequential'\naccesses = 200
     [[thread.phase]]\nopen = 'oa'\nworkload = 'read-random'\nbs = '16k'\naccesses = 20\n";
 
-/// Causes of each file and what each mapping and open file read, as far as a kernel shows them.
+/// Causes by file, and reads by mapping and open file, as far as a kernel shows them.
 fn by_table(explanation: &Value) -> Vec<(Value, Value)> {
     let tables = |key: &str| explanation[key].as_array().expect("a list").clone();
     let files =
@@ -206,7 +206,7 @@ fn a_job_of_two_files_is_explained_alike_by_a_kernel() {
     }
 }
 
-/// A job file of one mapping has the report of its flags.
+/// A job file with one mapping gives the same report as the equivalent flags.
 #[test]
 fn one_mapping_has_one_report_however_it_is_written() {
     let scratch = Scratch::new("explain-one");
@@ -228,7 +228,7 @@ fn one_mapping_has_one_report_however_it_is_written() {
     assert_eq!(found[0], found[1]);
 }
 
-/// Of many files those with the most pages read are named, and the rest is summed.
+/// Of many files, the ones with the most pages read are named and the rest is summed.
 #[test]
 fn many_files_are_summed() {
     let scratch = Scratch::new("explain-many");
@@ -296,7 +296,7 @@ fn what_cannot_be_explained_is_refused() {
     }
 }
 
-/// What is said to help is what `run` and `compare` say of the same settings.
+/// Remedies have the same figures as `run` and `compare` with these settings.
 #[test]
 fn what_would_help_is_what_a_run_with_that_setting_does() {
     let scratch = Scratch::new("explain-remedies");

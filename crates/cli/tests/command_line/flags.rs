@@ -1,4 +1,4 @@
-//! Every flag that a command lists does something there: for each pair of them this has a command
+//! Every flag that a command lists has an effect there: each pair of command and flag has a command
 //! line that is accepted.
 
 use clap::{Arg, Command};
@@ -49,7 +49,7 @@ fn job_flag(name: &str, list: &str, data: &str) -> String {
     }
 }
 
-/// A flag that a command has for itself, with the rest of a command line that takes it.
+/// A command-specific flag, with the rest of a command line that accepts it.
 fn own_flag(command: &str, name: &str) -> String {
     let rest = match (command, name) {
         ("govern", "format") => "--format json --pid 1",
@@ -96,7 +96,7 @@ fn own_flag(command: &str, name: &str) -> String {
     rest.to_string()
 }
 
-/// `words`, and of the command's own job the flags that they do not have.
+/// `words`, plus the flags of the command's default job that they lack.
 fn with_job(words: &str, job: &[&str]) -> String {
     let flag = |part: &str| part.split(' ').next().unwrap_or_default().to_string();
     let has = |flag: &str| words.split(' ').any(|word| word == flag);
@@ -160,12 +160,12 @@ fn every_listed_flag_has_an_accepted_command_line() {
                 words = words.replace("--on kernel ", "").replace("--kernel 6.18", "");
             }
             if (name, flag) == ("search", "page-size") {
-                // Drawn mappings are whole numbers of 4 KiB.
+                // Random mappings are multiples of 4 KiB.
                 words += " --file-size 2m";
             }
             let mut line = format!("filemap {name} {}", with_job(words.trim(), &own));
             if (name, flag) == ("compare", "with") {
-                // Of variants, each has its own series.
+                // Each variant has its own series.
                 line = line.replace("--variants baseline,p1", "--on model,kernel");
             }
             let parsed = filemap_cli::command().try_get_matches_from(line.split_whitespace());
@@ -173,7 +173,7 @@ fn every_listed_flag_has_an_accepted_command_line() {
             if !is_of_job {
                 continue;
             }
-            // A directory that takes no journal ends what would run on this kernel.
+            // An unwritable journal directory stops runs on this kernel.
             let mut command = filemap(line.strip_prefix("filemap ").unwrap());
             let output = command.env("FILEMAP_STATE", "relative").output().unwrap();
             let (code, message) = (output.status.code(), stderr(&output));

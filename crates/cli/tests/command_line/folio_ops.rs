@@ -1,4 +1,4 @@
-//! `filemap folio-ops`: operations over folios with every counting scheme, in the small mm.
+//! `filemap folio-ops`: operations on folios with every mapcount scheme, in the user-space mm.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{filemap, json, stdout};
 
-/// Runs for a part of a second.
+/// Takes a fraction of a second.
 const SMALL: &str = "folio-ops --size 4m --folio-sizes 4k,16k --runs 2";
 
 const SCHEMES: [&str; 5] =
@@ -44,7 +44,7 @@ fn records_have_every_sample_of_every_repeat() {
     assert_eq!(again["benchmark"], record["benchmark"]);
 }
 
-/// Copies do not depend on time: with owners, pages with one remaining owner are reused.
+/// Numbers of copies are deterministic: with owner tracking, pages with a single owner are reused.
 fn check_copies(cell: &Value) {
     let counts = (cell["copied"].as_u64(), cell["reused"].as_u64());
     let single = cell["folio_bytes"] == 4096;
@@ -96,7 +96,7 @@ fn reports_fit_the_width_and_csv_is_flat() {
     assert!(stdout(&format!("{SMALL} --verbose")).contains("plain-counts"));
 }
 
-/// Counts do not depend on time, so that runs are equal.
+/// Counts are deterministic, so runs are equal.
 #[test]
 #[ignore = "counts owners in all histories: two minutes of a processor"]
 fn owners_are_counted_and_nothing_is_timed() {

@@ -1,4 +1,4 @@
-//! Operations over folios on the running kernel: what is not had is named, and settings come back.
+//! Operations on folios on the running kernel: missing features are named, and settings restored.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 
 const JOB: &str = "folio-ops --on kernel";
 
-/// Tests run beside each other, and what one changes another would see.
+/// Serializes tests, which would see each other's changes.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A command whose journal is in a directory of its own.
@@ -23,7 +23,7 @@ fn in_scratch(scratch: &Scratch, args: &str) -> Command {
     command
 }
 
-/// What the setting of folios of 64 KiB holds.
+/// Value of the setting for 64 KiB folios.
 fn setting() -> Option<String> {
     fs::read_to_string(Path::new(SETTINGS).join("hugepages-64kB/enabled")).ok()
 }
@@ -68,8 +68,8 @@ fn too_much_memory_is_refused_with_what_fits() {
     assert!(message.ends_with(" or less\n"), "{message}");
 }
 
-/// What the next command says, and what the setting holds then, when a run that changed it was
-/// killed and somebody else may have set it to `since`.
+/// Kills a run that changed the setting, optionally sets it to `since`, and returns the message of
+/// the next command and the resulting value.
 fn after_kill(scratch: &Scratch, before: &str, since: Option<&str>) -> Option<(String, String)> {
     let endless = "--size 64m --folio-sizes 64k --runs 1000 --change-settings";
     let mut child = Running::start(&mut in_scratch(scratch, endless));
@@ -89,7 +89,7 @@ fn after_kill(scratch: &Scratch, before: &str, since: Option<&str>) -> Option<(S
         command.env("FILEMAP_STATE", scratch.path("state")).output().unwrap()
     };
     let (said, held) = (stderr(&next()), fs::read_to_string(&path).unwrap());
-    // Others find it as it was, whatever is wrong.
+    // Restored for other tests even on failure.
     fs::write(&path, word(before)).unwrap();
     assert_eq!(stderr(&next()), "", "it is said once");
     Some((said, held))

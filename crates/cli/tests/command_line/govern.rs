@@ -1,4 +1,4 @@
-//! `filemap govern -- PROGRAM` is as good as the program alone.
+//! `filemap govern -- PROGRAM` behaves like the program alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +43,7 @@ fn programs_end_as_they_do_alone() {
     assert!(place.statistics().is_empty());
 }
 
-/// What was ignored stays so, what was closed is closed, and the rest is as a shell has it.
+/// Ignored signals stay ignored, closed descriptors closed, and the rest is as under a shell.
 #[test]
 fn programs_inherit_what_the_command_did() {
     let place = Place::new("govern_inherits");
@@ -94,7 +94,7 @@ fn signals_come_through() {
     assert!(place.statistics().is_empty());
 }
 
-/// The command stops and goes on with the program, and not without it.
+/// The command stops and continues together with the program.
 #[test]
 fn the_command_stops_where_the_program_does() {
     let place = Place::new("govern_stops");
@@ -113,8 +113,8 @@ fn the_command_stops_where_the_program_does() {
     }
 }
 
-/// What a program sends to its own group has reached it already; what a script of the same group
-/// sends to the command alone has not.
+/// A signal that the program sends to its own group has reached it already and is not forwarded; a
+/// signal that a script of the group sends to the command alone is.
 #[test]
 fn signals_from_the_same_group_come_once() {
     let place = Place::new("govern_group");
@@ -197,7 +197,7 @@ fn a_program_sees_nothing_of_it() {
     }
 }
 
-/// Programs that load no library are governed like any other.
+/// Static programs are governed like any other.
 #[test]
 fn static_programs_are_governed() {
     let place = Place::new("govern_static");

@@ -1,4 +1,4 @@
-//! How `filemap govern` ends with its program, and its program with it.
+//! `filemap govern` exits with its program, and its program with it.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -12,8 +12,8 @@ use crate::governed::{Place, sleeping};
 use crate::running::{Running, signal};
 use crate::stderr;
 
-/// Signals that end a program which does nothing about them: errors, limits, and what is seldom
-/// used. The last one is a real-time signal.
+/// Signals with a fatal default action: errors, limits, and rare ones. The last one is a real-time
+/// signal.
 const ENDING: [(&str, i32); 18] = [
     ("ABRT", libc::SIGABRT),
     ("TRAP", libc::SIGTRAP),
@@ -59,7 +59,7 @@ fn every_signal_that_ends_the_command_ends_the_program_first() {
     assert!(place.statistics().is_empty());
 }
 
-/// Nobody can hand SIGKILL on, and the program is not the governor's to end.
+/// SIGKILL cannot be forwarded, and the program survives the governor.
 #[test]
 fn a_command_that_is_killed_leaves_its_program() {
     let place = Place::new("govern_killed");
@@ -70,12 +70,12 @@ fn a_command_that_is_killed_leaves_its_program() {
     sleep(Duration::from_millis(100));
     let left = sleeping(1013);
     assert_eq!(left.len(), 1);
-    // What it prints into is open until it ends too.
+    // The program keeps the output pipe open until it exits.
     assert!(signal("KILL", left[0]), "it is gone");
     assert_eq!(running.output().status.signal(), Some(9));
 }
 
-/// What is compared is ended with the command, in whatever session it is, and nothing else is.
+/// Compared programs end with the command, in any session; no other process does.
 #[test]
 fn a_comparison_that_is_ended_leaves_nothing_running() {
     let place = Place::new("govern_compare_ends");
@@ -97,7 +97,7 @@ fn a_comparison_that_is_ended_leaves_nothing_running() {
             assert_eq!(sleeping(seconds), [0; 0], "{name}");
         }
     }
-    // What a shell had started before it became the command.
+    // A child that the shell started before it exec'ed the command.
     let filemap = place.scratch.path("filemap");
     let script = format!(
         "trap '' CHLD; sleep 1018 > /dev/null 2>&1 &
@@ -113,7 +113,7 @@ fn a_comparison_that_is_ended_leaves_nothing_running() {
     assert!(place.statistics().is_empty());
 }
 
-/// A program that is ended may clean up, and its parts that it has left may, too.
+/// A terminated program may clean up, and so may children that left its session.
 #[test]
 fn a_program_that_is_compared_may_clean_up() {
     let place = Place::new("govern_cleans");

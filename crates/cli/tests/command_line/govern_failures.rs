@@ -1,4 +1,4 @@
-//! What `filemap govern --compare` says of programs that fail.
+//! Reports of `filemap govern --compare` on failing programs.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::governed::Place;
 use crate::{schema, skip, stderr};
 
-/// In a script: whether it is run plain, as a child of the comparison itself.
+/// Shell condition: whether the script runs plain, as a direct child of the comparison.
 pub const IS_PLAIN: &str = "grep -q 'co[m]pare' /proc/$PPID/cmdline";
 
 /// The report on `script` as text and as JSON, and the exit code.
@@ -26,7 +26,7 @@ fn ending(variant: &str, exit_code: Option<i32>, signal: Option<i32>, runs: u64)
     json!({"variant": variant, "exit_code": exit_code, "signal": signal, "runs": runs})
 }
 
-/// `text` has `words` before its first table.
+/// Asserts that `text` contains `words` before its first table.
 fn begins_with(text: &str, words: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let found = line.find(words).unwrap_or_else(|| panic!("no '{words}' in {text}"));
@@ -58,7 +58,7 @@ fn other_endings_of_governed_runs_come_first() {
     begins_with(&text, words);
     assert_eq!(report["endings"][1], ending("governed", None, Some(11), 2));
     assert_eq!(code, Some(1));
-    // Plain runs differ among themselves, and no plain run ends as the governed ones do.
+    // Plain runs differ among themselves, and none exits like the governed ones.
     let counter = place.scratch.file("counter", "");
     let script =
         format!("{IS_PLAIN} || exit 7; echo >> {counter}; exit $(($(wc -l < {counter}) % 2))");
@@ -77,14 +77,14 @@ fn what_the_first_run_leaves_behind_is_told() {
     begins_with(&text, "A governed run before them, which told the files, ended with exit code 0");
 }
 
-/// A program that waited for a terminal in the background would never end.
+/// A background program that waits for the terminal would never exit.
 #[test]
 fn there_is_no_terminal_to_wait_for() {
     let place = Place::new("govern_terminal");
     let filemap = place.scratch.path("filemap");
     let reads = "read x < /dev/tty || exit 3";
     let command = format!("{filemap} govern --compare --runs 1 -- sh -c '{reads}'");
-    // `script` has a terminal for what it runs.
+    // `script` runs its command on a terminal.
     let mut script = Command::new("timeout");
     script.args(["20", "script", "-qec", &command, "/dev/null"]).stdin(Stdio::null());
     script.env("XDG_RUNTIME_DIR", place.scratch.path("run"));

@@ -1,4 +1,4 @@
-//! What a governed program reads is not overwritten by what is told of it.
+//! Reports never overwrite files that the governed program reads.
 
 use std::fs::{self, File};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use crate::stderr;
 
 const CONTENTS: &str = "precious";
 
-/// A place, and a file there.
+/// A directory with a file.
 fn with_file(test: &str) -> (Place, String) {
     let place = Place::new(test);
     let path = place.scratch.file("precious", CONTENTS);
@@ -47,7 +47,7 @@ fn open_files_and_arguments_are_not_overwritten() {
     assert!(text.starts_with(CONTENTS) && text.contains("the program's stderr"), "{text}");
 }
 
-/// Nothing but the very same file is refused.
+/// Only the very same file is refused.
 #[test]
 fn other_files_are_written() {
     let (place, path) = with_file("govern_writes");
@@ -56,13 +56,13 @@ fn other_files_are_written() {
     for args in [
         format!("--json {new} -- cat {path}"),
         format!("--json {new} -- true {new}.other ={path} x={path}"),
-        // What is added after replaces nothing.
+        // Appending replaces nothing.
         "--json - -- true".to_string(),
         "--json /dev/stderr -- true".to_string(),
         format!("--json {new} -- cat {path}"),
     ] {
         let mut command = place.filemap(&args);
-        // What the program reads and what it says are one file only where nothing is replaced.
+        // Input and output of the program may be the same file only when appending.
         let stdin = if args.contains(&new) { &path } else { "/dev/null" };
         let command = command.stdin(File::open(stdin).unwrap()).stdout(Stdio::null());
         let status = command.stderr(log()).status().unwrap();
@@ -78,7 +78,7 @@ fn other_files_are_written() {
     assert!(command.status().unwrap().success());
 }
 
-/// A file that the program opens by itself is known when it has mapped it.
+/// A file that the program opens itself is known once it is mapped.
 #[test]
 fn a_mapped_file_is_not_overwritten() {
     let place = Place::new("govern_mapped");

@@ -1,4 +1,4 @@
-//! What `filemap govern` tells of programs: `--json`, `--observe` and `--compare`.
+//! Reports of `filemap govern`: `--json`, `--observe` and `--compare`.
 
 use std::fs;
 use std::process::Output;
@@ -16,7 +16,7 @@ fn parsed(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// Why nothing is governed here, if nothing is; says that a part is skipped then.
+/// The reason why nothing is governed here, if so; prints that this part is skipped.
 fn reason(processes: &Value) -> Option<String> {
     let mut of_each = processes.as_array().into_iter().flatten();
     let reason = of_each.find_map(|of| of["reason"].as_str()).map(str::to_string);
@@ -33,7 +33,7 @@ fn what_was_done_for_each_process_is_written() {
     let path = place.scratch.file("report", "old");
     let script = format!("{program} {data} 100 & {program} {data} 100; wait; exit 3");
     let mut command = place.script(&format!("--json {path}"), &script);
-    // A program that ends at once is not worth a stop.
+    // A program that exits immediately is not worth stopping.
     let output = command.env("LOOKUPS_PAUSE_US", "2000").output().unwrap();
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(3), ""));
     let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -66,7 +66,7 @@ fn what_was_done_for_each_process_is_written() {
     assert_eq!((failed.status.code(), fs::read(&path).unwrap()), (Some(127), kept));
 }
 
-/// What a command that was killed leaves, the next one removes.
+/// The next command removes what a killed command left.
 #[test]
 fn what_a_killed_command_collected_is_swept() {
     let place = Place::new("govern_swept");
@@ -79,7 +79,7 @@ fn what_a_killed_command_collected_is_swept() {
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
 }
 
-/// Nothing is advised, and what would have been done is said beside what the program says.
+/// Gives no advice, and reports what it would have done next to the program's output.
 #[test]
 fn what_would_be_done_is_observed() {
     let place = Place::new("govern_observe");
@@ -169,7 +169,7 @@ fn what_is_compared_leaves_nothing_behind() {
     assert!(left.is_empty(), "the program's own children are gone too: {left:?}");
 }
 
-/// What is no text in the words of a command stands in its report as well as it can.
+/// Arguments that are not UTF-8 are shown with replacement characters.
 #[test]
 fn words_that_are_no_text_are_reported() {
     use std::os::unix::ffi::OsStrExt;

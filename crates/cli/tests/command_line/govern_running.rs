@@ -1,4 +1,4 @@
-//! `filemap govern --pid` and `--cgroup`: processes that run already.
+//! `filemap govern --pid` and `--cgroup`: running processes.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn reader(place: &Place) -> (Running, String) {
     (running, data)
 }
 
-/// The flags of the mapping of `data` in the process `pid`, as the kernel shows them.
+/// `VmFlags` of the mapping of `data` in process `pid`, from smaps.
 fn flags(pid: u32, data: &str) -> String {
     let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let mut lines = smaps.lines().skip_while(|line| !line.ends_with(data));
@@ -36,7 +36,7 @@ fn parsed(output: &Output) -> Value {
     report
 }
 
-/// Why nothing could be governed; says that a part is skipped then.
+/// The reason why nothing could be governed; prints that this part is skipped.
 fn reason(report: &Value) -> Option<&str> {
     let reason = report["processes"][0]["reason"].as_str();
     reason.inspect(|reason| skip(reason))
@@ -69,7 +69,7 @@ fn a_process_that_runs_is_governed_and_given_back() {
     assert!(place.statistics().is_empty());
 }
 
-/// It ends in order by each of the usual signals, and with the process.
+/// Exits cleanly on each usual signal, and when the process exits.
 #[test]
 fn governing_a_process_ends_by_signals_and_with_it() {
     let place = Place::new("govern_pid_ends");
@@ -114,7 +114,7 @@ fn what_a_killed_governor_leaves_is_released() {
     stranger.kill().unwrap();
     stranger.wait().unwrap();
     assert!(stderr(&other).contains("no killed governor"), "{}", stderr(&other));
-    // What it has started is meant too: the reader is a child of this process.
+    // Children are governed too: the reader is a child of this process.
     let named = std::process::id();
     let released = place.filemap(&format!("--release --pid {named}")).output().unwrap();
     assert_eq!(released.status.code(), Some(0), "{}", stderr(&released));

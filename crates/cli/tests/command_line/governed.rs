@@ -1,4 +1,4 @@
-//! A place with the command, and programs to govern.
+//! A directory with a copy of the command, and programs to govern.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use crate::session::processes;
 use crate::{Scratch, without_profile};
 
-/// Bytes of the file that is read: more than the least that is governed.
+/// Size of the file that is read: above the minimum for governing.
 const DATA_BYTES: usize = 32 << 20;
 
-/// The command, and a directory of its own for what it keeps.
+/// The command, with its own state directory.
 pub struct Place {
     pub scratch: Scratch,
 }
@@ -20,7 +20,7 @@ impl Place {
     pub fn new(test: &str) -> Place {
         let scratch = Scratch::new(test);
         let (built, link) = (env!("CARGO_BIN_EXE_filemap"), scratch.path("filemap"));
-        // No user may link to a file of root, and no file is linked to from another mount.
+        // Users may not link to files of root, and links do not cross mounts.
         let linked = fs::hard_link(built, &link).or_else(|_| symlink(built, &link));
         linked.expect("the target directory can be written");
         fs::create_dir(scratch.path("run")).expect("the target directory can be written");
@@ -48,7 +48,7 @@ impl Place {
         command
     }
 
-    /// What it keeps there now.
+    /// Current contents of the state directory.
     pub fn statistics(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.scratch.path("run/filemap-govern"));
         entries.into_iter().flatten().map(|entry| entry.expect("it is ours").path()).collect()
@@ -70,13 +70,13 @@ impl Place {
         let program = self.compiled("lookups");
         let bytes: Vec<u8> = (0..DATA_BYTES).map(|at| (at / 4096 % 251) as u8).collect();
         let data = self.scratch.file("data", bytes);
-        // Only what is on the disk can be dropped from the page cache.
+        // Only clean pages can be dropped from the page cache.
         fs::File::open(&data).and_then(|file| file.sync_all()).expect("the disk has room");
         [program, data]
     }
 }
 
-/// Processes of this run of tests that sleep for so many seconds.
+/// Processes of this test run that sleep for `seconds` seconds.
 pub fn sleeping(seconds: u32) -> Vec<u32> {
     let words = format!("sleep\0{seconds}\0");
     let sleeps = |pid: &u32| {

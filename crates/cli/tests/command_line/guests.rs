@@ -1,5 +1,5 @@
-//! Programs on a kernel that is booted for them, where `FILEMAP_TEST_IMAGE` names one (and
-//! `FILEMAP_TEST_MODULES` its modules).
+//! Programs on a booted kernel, if `FILEMAP_TEST_IMAGE` names one (and `FILEMAP_TEST_MODULES` its
+//! modules).
 
 use std::io::{BufRead, BufReader};
 use std::process::Output;
@@ -13,15 +13,15 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, stderr};
 
-/// By how much the model may be off, as a part of what the kernel counted: in pages read, and in
-/// pages read of each file.
+/// Maximum relative error of the model against the kernel: in pages read, and in pages read of each
+/// file.
 const PAGES_ERROR: f64 = 0.01;
 const FILE_ERROR: f64 = 0.03;
 
-/// Six files in a memory of a third of them.
+/// Six files, with memory for a third of them.
 const SIX_FILES: &str = include_str!("six_files.toml");
 
-/// The flags that boot the image; `None`, with a line that says so, where none is named.
+/// The flags that boot the image; `None`, with a printed note, if none is named.
 fn image() -> Option<String> {
     let Ok(path) = std::env::var("FILEMAP_TEST_IMAGE") else {
         skip("FILEMAP_TEST_IMAGE names no kernel image");
@@ -38,7 +38,7 @@ fn output(scratch: &Scratch, args: &str) -> Output {
     Running::start(&mut command).output()
 }
 
-/// What is left in the directory for the guest's disk; the journal's stays.
+/// Leftovers in the directory for the guest's disk, except the journal's.
 fn left(scratch: &Scratch) -> Vec<String> {
     let entries = std::fs::read_dir(scratch.path("")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -146,7 +146,7 @@ fn jobs_of_several_files_share_the_boots_of_images() {
         let file = if number < 6 { &one } else { &two };
         assert_eq!(cell["job_file"], file.as_str());
         assert_eq!(cell["runs"].as_array().unwrap().len(), 4);
-        // The same kernel by another name decides alike.
+        // The same kernel under another name makes the same decisions.
         let twin = &cells[if number % 6 < 3 { number + 3 } else { number - 3 }];
         assert_eq!(cell["figures"]["data_pages_read"], twin["figures"]["data_pages_read"]);
         assert_eq!(cell["figures"]["major_faults"], twin["figures"]["major_faults"]);
@@ -160,7 +160,7 @@ fn jobs_of_several_files_share_the_boots_of_images() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
-/// A letter on several jobs names each kernel, and where it counts each row.
+/// A letter on several jobs names each kernel, and the counter behind each row.
 #[test]
 #[ignore = "boots a guest"]
 fn a_letter_names_the_kernels_that_were_booted() {
@@ -199,7 +199,7 @@ fn a_letter_names_the_kernels_that_were_booted() {
     std::fs::remove_file(other).unwrap();
 }
 
-/// A kernel whose first instruction is a jump to itself is told while it is waited for.
+/// A kernel that loops on its first instruction is reported while the command waits.
 #[test]
 #[ignore = "boots a guest"]
 fn a_kernel_that_hangs_is_told() {
@@ -290,8 +290,8 @@ fn series_of_a_guest_are_switched_or_refused() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
-/// What a booted kernel decides is what the model says, as far as its tracepoints show it. With
-/// another rule the first difference is named, and the job made smaller.
+/// Decisions of a booted kernel equal the model's, as far as its tracepoints show. With another
+/// rule, the first difference is named and the job shrunk.
 #[test]
 #[ignore = "boots a guest"]
 fn a_guest_decides_as_the_model_says() {
@@ -321,7 +321,7 @@ fn a_guest_decides_as_the_model_says() {
         "{}: give a kernel with CONFIG_KPROBE_EVENTS",
         report["not_shown"]
     );
-    // No kernel without a switch has this series, which begins no window before the mapping.
+    // Kernels without a switch lack this series, which starts no window before the mapping.
     let job = "--workload random --file-size 4m --map-offset 1m --map-len 64k --accesses 4";
     let args = format!("conform {image} {job} --with vma-bound --json -");
     let differs = output(&scratch, &args);
@@ -337,7 +337,7 @@ fn a_guest_decides_as_the_model_says() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
-/// What keeps all patterns from being compared is told once, and nothing else.
+/// A reason that prevents all comparisons is reported once, and nothing else is.
 #[test]
 #[ignore = "boots a guest"]
 fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
@@ -363,7 +363,7 @@ fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
-/// The log of a guest is its own, and explain reads it.
+/// `explain` uses the guest's own log.
 #[test]
 #[ignore = "boots a guest"]
 fn a_guest_tells_what_it_decides() {

@@ -1,4 +1,4 @@
-//! Jobs on the running kernel: what comes out, what is refused, and that nothing is left.
+//! Jobs on the running kernel: results, refusals, and cleanup.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{Scratch, filemap, has_disk, stderr};
 
 const JOB: &str = "run --on kernel --workload random --file-size 1m";
 
-/// Runs until it is ended.
+/// Runs until it is killed.
 const ENDLESS: &str = "--workload random --file-size 16m --accesses 1000000 --runs 100000";
 
 /// A command whose journals and temporary files are in a directory of its own.
@@ -43,7 +43,7 @@ fn one_line(args: &str, output: &Output, code: i32, words: &[&str]) {
     assert!(output.stdout.is_empty(), "{args}");
 }
 
-/// What the command prints; `None`, with a line that says so, where it cannot run.
+/// stdout of the command; `None`, with a printed note, if it cannot run here.
 fn json(command: &mut Command) -> Option<Value> {
     let output = command.output().expect("the command starts");
     if output.status.code() == Some(4) {
@@ -138,7 +138,7 @@ fn a_file_that_is_cached_is_dropped_only_when_told() {
     let run = |flags: &str| in_scratch(&scratch, &format!("{job} {flags}")).output().unwrap();
     let Some(record) = json(&mut in_scratch(&scratch, &format!("{job} --cold"))) else { return };
     assert!(record["command"].as_str().unwrap().contains(" --cold"), "{record}");
-    // What a run left of a cold file does not stand in the way of the next.
+    // Leftovers of a run on a cold file do not block the next run.
     let again = run("");
     assert!(again.status.success(), "{}", stderr(&again));
     fs::read(&path).unwrap();
@@ -157,7 +157,7 @@ fn a_file_that_is_cached_is_dropped_only_when_told() {
     assert_nothing_left(&scratch);
 }
 
-/// The governor follows before the first access, so that not even that reads a window.
+/// The governor follows before the first access, so that even this access reads no window.
 #[test]
 fn a_governed_job_reads_as_in_the_model() {
     let scratch = Scratch::new("kernel_governed");
@@ -168,7 +168,7 @@ fn a_governed_job_reads_as_in_the_model() {
         record["runs"][0]["counters"]["data_pages_read"].as_u64()
     };
     let (Some(kernel), Some(model)) = (read("kernel"), read("model")) else { return };
-    // A page that is asked for too late is read by the kernel, and some more with it.
+    // If advice is too late, the kernel reads the page with some more around it.
     assert!(kernel < 3 * model, "{kernel} pages on the kernel, {model} in the model");
     assert_nothing_left(&scratch);
 }
@@ -250,7 +250,7 @@ fn a_probe_that_is_killed_is_an_error() {
     let scratch = Scratch::new("kernel_killed_probe");
     let Some(mut child) = started(&scratch, ENDLESS) else { return };
     let pid = child.id();
-    // One that has just done its work no longer minds; the next run's does.
+    // A probe that has finished does not notice; the next run's probe does.
     child.until_end(|| {
         probe_of(pid).map(|probe| signal("KILL", probe));
     });
@@ -331,7 +331,7 @@ fn started(scratch: &Scratch, job: &str) -> Option<Running> {
     Some(child)
 }
 
-/// Says why a command that ended at once cannot run here.
+/// Prints why a command that exited immediately cannot run here.
 #[track_caller]
 fn skipped(child: Running) {
     let output = child.output();

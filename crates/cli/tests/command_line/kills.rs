@@ -1,6 +1,5 @@
-//! Commands that are killed at random moments: nothing of theirs is left in the directories for
-//! states and temporary files or in the kernel's settings, after them or, where they could not help
-//! it, after the next one.
+//! Commands killed at random moments leave nothing in state and temporary directories or in kernel
+//! settings; after SIGKILL, the next command cleans up.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +13,10 @@ use crate::running::{Running, signal};
 use crate::skip::skip;
 use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
 
-/// A command that has not come to its handlers by then is on a machine that does much else.
+/// Time for a command to install its signal handlers, even on a busy machine.
 const BEGINNING: Duration = Duration::from_millis(50);
 
-/// Between them they change whatever commands change. FILE is a file of the user's.
+/// Together they make every kind of change that commands make. FILE is a user's file.
 const COMMANDS: [&str; 12] = [
     "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 \
      --read-ahead-kb 512",
@@ -37,10 +36,10 @@ const COMMANDS: [&str; 12] = [
     "search --variants baseline,vma-bound --worse majors --jobs 1000000",
 ];
 
-/// Signals by name and number. The last one leaves no time to undo anything.
+/// Signals by name and number. The last one cannot be handled.
 const SIGNALS: [(&str, i32); 4] = [("INT", 2), ("TERM", 15), ("HUP", 1), ("KILL", 9)];
 
-/// The latest moment of a kill, in milliseconds.
+/// Maximum delay before a kill, in milliseconds.
 const LATEST_MS: u64 = 2500;
 
 const SEED: u64 = 20;
@@ -51,7 +50,7 @@ fn a_few_killed_commands_leave_nothing() {
     killed_at_random(12);
 }
 
-/// Its trace goes before the tracefs that it has mounted for it.
+/// Its trace instance is removed before the tracefs that it mounted.
 #[test]
 fn a_thrash_leaves_no_trace_instance() {
     if !has_disk() || !can_change_mounts() {
@@ -79,7 +78,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Kills so many commands, one after the other; none of them may leave anything.
+/// Kills `kills` commands in turn; none may leave anything behind.
 fn killed_at_random(kills: u64) {
     if !has_disk() || !can_change_mounts() {
         return;
@@ -95,7 +94,7 @@ fn killed_at_random(kills: u64) {
     let (mut left, mut in_time, mut impossible) = (Vec::new(), 0, 0);
     for kill in 0..kills {
         let command = COMMANDS[below(COMMANDS.len() as u64) as usize];
-        // Each signal as often as the others.
+        // Every signal is used equally often.
         let by = SIGNALS[kill as usize % SIGNALS.len()];
         let at = Duration::from_millis(below(LATEST_MS));
         let (whole_group, again) = (below(2) == 0, below(3) == 0);
@@ -106,12 +105,12 @@ fn killed_at_random(kills: u64) {
         let ended_by_it = code.is_none() || code == Some(128 + by.1);
         in_time += u64::from(ended_by_it);
         impossible += u64::from(code == Some(4));
-        // One that had ended before, or that cannot run here, ended as always.
+        // A command that had finished, or that cannot run here, exited as usual.
         let as_it_should = match code {
             Some(code) if code == 128 + by.1 => {
                 message.is_empty() || command.starts_with("search") && is_of_search(&message)
             }
-            // It was ended before it had begun to do anything.
+            // It was killed before it started any work.
             None => by.0 == "KILL" || output.status.signal() == Some(by.1) && at < BEGINNING,
             code => matches!(code, Some(0 | 1 | 4)),
         };
@@ -128,14 +127,14 @@ fn killed_at_random(kills: u64) {
     assert!(in_time * 4 >= possible, "most had ended: {in_time} of {possible} were killed");
 }
 
-/// Whether this is what a search without a state says when it is ended.
+/// Whether this is the message of an interrupted search without a state file.
 fn is_of_search(message: &str) -> bool {
     let words = ["nothing is kept of this search", "interrupted before a job was tried"];
     let begins = |words: &&str| message.starts_with(&format!("filemap: {words}"));
     message.lines().count() == 1 && words.iter().any(begins)
 }
 
-/// A command to be killed, with places of its own.
+/// A command to be killed, with its own directories.
 struct Killed {
     scratch: Scratch,
     args: String,
@@ -166,7 +165,7 @@ impl Killed {
         command
     }
 
-    /// What is left of the command after it was killed.
+    /// What the killed command left behind.
     fn leftovers(
         &self,
         by: &str,
@@ -225,7 +224,7 @@ impl Killed {
         left
     }
 
-    /// The loop devices whose readahead size the command has changed so far, with what it was.
+    /// Loop devices whose readahead size the command has changed, with the original size.
     fn read_ahead(&self) -> Vec<(String, String)> {
         let journals = listed(Path::new(&self.scratch.path("state"))).into_iter();
         let texts = journals.filter_map(|path| fs::read_to_string(path).ok());
@@ -241,7 +240,7 @@ impl Killed {
     }
 }
 
-/// A loop device that nobody has and whose readahead size is not what it was.
+/// An unused loop device whose readahead size was not restored.
 fn changed((device, value): (String, String)) -> Option<String> {
     let sysfs = device.replace("/dev/", "/sys/block/");
     let now = fs::read_to_string(format!("{sysfs}/queue/read_ahead_kb")).unwrap_or_default();
@@ -254,10 +253,10 @@ fn listed(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.path().display().to_string()).collect()
 }
 
-/// What directories for it are called, before the process of the tests.
+/// Prefix of its directories, before the process ID of the tests.
 const TRACEFS: &str = "filemap-tracefs-test-";
 
-/// A look at the trace instances of the machine. Commands leave a mount of that name alone.
+/// Access to the machine's trace instances. Commands leave a mount of this name alone.
 struct OwnTracefs(PathBuf);
 
 impl OwnTracefs {
@@ -268,12 +267,12 @@ impl OwnTracefs {
             path.with_extension(std::thread::current().name().unwrap_or("").replace(':', ""));
         fs::create_dir_all(&path).expect("there is a temporary directory");
         let mount = Command::new("mount").args(["-t", "tracefs", "none"]).arg(&path).output();
-        // Without tracefs no command makes an instance either.
+        // Without tracefs no command creates an instance.
         mount.expect("there is mount");
         OwnTracefs(path)
     }
 
-    /// Those that runs which were killed left mounted.
+    /// Mounts left by earlier killed test runs.
     fn of_killed_runs() -> impl Iterator<Item = Self> {
         let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
         let left = |entry: &fs::DirEntry| {

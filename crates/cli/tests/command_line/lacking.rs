@@ -1,5 +1,5 @@
-//! Machines that lack something: simulated by mounts that nobody else sees, and by other programs
-//! in the way.
+//! Machines without some required feature, simulated by private mounts and by other programs that
+//! hold a resource.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -95,7 +95,7 @@ fn no_tracefs() {
         return skip("it needs setpriv");
     }
     let args = "conform --workload first --file-size 4m --accesses 1";
-    // Wherever it is mounted, and more than once at one place.
+    // At any mount point, also with several mounts on one directory.
     let unprivileged = "while point=$(awk '$3 == \"tracefs\" { print $2; exit }' \
                         /proc/self/mounts) && [ -n \"$point\" ]; do umount -l \"$point\"; done; \
                         exec setpriv --bounding-set=-sys_admin";
@@ -186,7 +186,7 @@ fn qemu_that_is_missing_or_dies() {
     }
 }
 
-/// The header of a kernel that could be booted, and nothing after it.
+/// A bootable kernel's setup header without anything after it.
 fn bz_image() -> Vec<u8> {
     let mut image = vec![0; 8192];
     image[0x1f1] = 1;

@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use crate::{Scratch, filemap, stderr};
 
-/// Most characters of a line.
+/// Maximum line length in characters.
 const COLUMNS: usize = 75;
 
-/// What `args` print in `directory`.
+/// stdout of the command with `args`, run in `directory`.
 fn letter(args: &[&str], directory: &Path) -> String {
     let mut command = filemap("");
     let output = command.args(args).current_dir(directory).output().unwrap();
@@ -16,7 +16,7 @@ fn letter(args: &[&str], directory: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a shell in `directory` prints that is given the command at the end of `letter`.
+/// Runs the command at the end of `letter` in a shell in `directory`, and returns its stdout.
 fn pasted(letter: &str, directory: &Path) -> String {
     let (_, command) = letter.split_once("\nCommand:\n\n").expect("a command");
     let command = command.split("\n\n").next().unwrap();
@@ -102,7 +102,7 @@ fn a_job_file_is_part_of_the_letter() {
     let phases = "file_size = \"4m\"\n\n[[phase]]\nworkload = \"random\"\naccesses = 9\n\n\
                   [[phase]]\nworkload = \"sequential\"\naccesses = 9\n";
     let long = format!("# {}\n{phases}", "x".repeat(80));
-    // A name that a mail cannot have, and one that a shell would take apart.
+    // A name that is not ASCII, and one that a shell would split.
     for (name, text, shown) in [
         ("phases.toml", phases, true),
         ("a program's.toml", PROGRAM, true),

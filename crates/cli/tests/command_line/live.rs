@@ -1,4 +1,4 @@
-//! Jobs on both engines: what the running kernel counts is what the model counts.
+//! Jobs on both engines: counters of the running kernel equal the model's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
-/// What both engines count of a run.
+/// Counters that both engines have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     data_pages_read: u64,
@@ -37,8 +37,8 @@ impl Counts {
     }
 }
 
-/// What both engines count of the job that `keys` say, which has to be the same; `None`, with a
-/// line that says so, where the running kernel cannot run it or was disturbed.
+/// Runs the job with `keys` on both engines, asserts equal counters and returns them. `None`, with
+/// a printed note, if the running kernel cannot run it or was disturbed.
 #[track_caller]
 fn both(scratch: &Scratch, keys: &str) -> Option<Counts> {
     let job = scratch.file("job.toml", keys);
@@ -53,7 +53,7 @@ fn both(scratch: &Scratch, keys: &str) -> Option<Counts> {
         skip(format!("others took pages of the file in every run: {keys:?}"));
         return None;
     }
-    // What the model does not see of the machine.
+    // Facts about the machine that the model lacks.
     let [read_ahead, fs] = ["read_ahead_kb", "fs"].map(|key| &measured["job"][key]);
     let fs = fs.as_str().unwrap();
     let flags = format!("--on model --kernel {rules} --read-ahead-kb {read_ahead} --fs {fs}");
@@ -63,7 +63,7 @@ fn both(scratch: &Scratch, keys: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// What the command prints; `None`, with a line that says so, where it cannot run.
+/// stdout of the command; `None`, with a printed note, if it cannot run here.
 #[track_caller]
 fn record(scratch: &Scratch, args: &str) -> Option<Value> {
     let mut command = filemap(args);
@@ -77,7 +77,7 @@ fn record(scratch: &Scratch, args: &str) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
 }
 
-/// The readahead of the disk, and that of most machines, on a scratch filesystem.
+/// The disk's readahead size, and the usual default on a scratch filesystem.
 const READ_AHEADS: [&str; 2] = ["", "read_ahead_kb = 128\n"];
 
 /// Phases of a job file, each a workload with its number of accesses.
@@ -99,7 +99,7 @@ fn programs() -> Vec<PathBuf> {
     all.filter(|path| path.is_file()).collect()
 }
 
-/// The library that is most of the compiler, over 100 MiB.
+/// The compiler's main library, over 100 MiB.
 fn compiler() -> Option<PathBuf> {
     let cargo = PathBuf::from(option_env!("CARGO")?);
     let libraries = fs::read_dir(cargo.parent()?.parent()?.join("lib")).ok()?;
@@ -114,7 +114,7 @@ fn programs_are_cached_alike() {
     assert!(programs.len() >= 3, "{programs:?}");
     for program in programs.into_iter().chain(compiler()) {
         for (number, pattern) in ["elf", "random", "stride:7", "first"].into_iter().enumerate() {
-            // One page of the first segment says that segments are mapped.
+            // One cached page of the first segment shows that segments are mapped.
             let all = phases(&[("elf", 1), (pattern, 400)]);
             let read_ahead = READ_AHEADS[number % 2];
             let keys = format!("file = '{}'\n{read_ahead}{all}", program.display());
@@ -213,7 +213,7 @@ fn called_code_is_cached_alike() {
             let keys = format!("{read_ahead}advice = '{advice}'\nworkload = ");
             let size = "file_size = '16m'\n";
             let cold = both(&scratch, &format!("{size}{keys}'exec:cold'\n"));
-            // Each page is called once, and so read.
+            // Each page is called once, and therefore read.
             assert!(cold.is_none_or(|cold| cold.inside == 4096 && cold.after == 0), "{cold:?}");
             both(&scratch, &format!("{size}{keys}'exec:random'\naccesses = 300\n"));
             both(&scratch, &format!("{size}{keys}'exec'\naccesses = 5000\n"));

@@ -1,4 +1,4 @@
-//! Programs on the running kernel: what it counts, how a run ends badly, and what it leaves.
+//! Programs on the running kernel: counters, failures, and cleanup.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,12 +12,12 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
-/// The program of the other tests without its limit of memory.
+/// The program of the other tests, without its memory limit.
 fn that_fits() -> String {
     PROGRAM.replace("memory_max = '24m'\n", "")
 }
 
-/// What the command does with `args`; `None`, with a line that says so, where it cannot run.
+/// Output of the command with `args`; `None`, with a printed note, if it cannot run here.
 #[track_caller]
 fn output(scratch: &Scratch, args: &str) -> Option<std::process::Output> {
     if !has_disk() {
@@ -170,7 +170,7 @@ fn an_existing_file_is_used_in_place() {
          [[thread.phase]]\nopen = 'p'\nworkload = 'read-sequential'\nbs = '64k'\naccesses = 16\n"
     );
     let path = scratch.file("program.toml", tables);
-    // What was just written is in the cache, and would have to be given up.
+    // Freshly written pages are cached and would have to be evicted.
     let hot = output(&scratch, &format!("run {path} --on kernel"));
     assert!(hot.is_none_or(|output| output.status.code() == Some(4)));
     let cold = output(&scratch, &format!("run {path} --on kernel --cold"));

@@ -1,8 +1,7 @@
-//! Seeded attempts at losing something: outputs that are inputs, disks that fill, and commands
-//! that are ended at any moment. No input changes, an output is whole or as it was, and nothing
-//! stays behind.
+//! Random attempts at data loss: outputs that are inputs, full disks, and commands killed at any
+//! moment. Inputs never change, an output is complete or unchanged, and nothing is left behind.
 //!
-//! `FILEMAP_SEED` names another seed; `-- --ignored` makes 200 attempts of it.
+//! `FILEMAP_SEED` sets the seed; `-- --ignored` makes 200 attempts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +21,7 @@ const SEED: u64 = 1;
 const FEW: u64 = 9;
 const MANY: u64 = 200;
 
-/// Writes a log of some MiB, and a record.
+/// Writes a log of a few MiB, and a record.
 const LOGGED: &str = "run --workload random --file-size 64m --cache-limit 4m --accesses 20000 \
                       --log log --json record";
 
@@ -65,7 +64,7 @@ fn inside(scratch: &Scratch, args: &str) -> Command {
     command
 }
 
-/// Every file below `directory` but journals, with its contents.
+/// Every file below `directory` except journals, with its contents.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(directory).expect("it is there").flatten() {
@@ -131,7 +130,7 @@ fn collision(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
         false => (inputs, input),
     };
     let outputs = match input {
-        // Two outputs: a file that is there, or one that is not.
+        // Two outputs: an existing file, or a new one.
         "" => {
             let file = rng.pick(&["there", "new", "sub/new"]);
             format!("{} {file} {} {}", flags[0], flags[1], other_name(scratch, rng, file))
@@ -154,7 +153,7 @@ const PROFILE: &str = "[device]\nlatency_ns = 54000\nbandwidth_bytes = 130000000
                        queue_depth = 32\nio_bytes = 1048576\n[cost]\ntouch_ns = 5\n\
                        fault_ns = 700\nmap_page_ns = 25\nadd_page_ns = 60\n";
 
-/// The file `name` in `scratch` by a name that is, or leads to, the same.
+/// Another path to the file `name` in `scratch`: equal, relative, or a link.
 fn other_name(scratch: &Scratch, rng: &mut Rng, name: &str) -> String {
     let path = scratch.path(name);
     symlink(".", scratch.path("here")).unwrap();
@@ -177,13 +176,13 @@ fn other_name(scratch: &Scratch, rng: &mut Rng, name: &str) -> String {
     }
 }
 
-/// A disk, or a limit of the size of files, that has no room for all of an output.
+/// A disk or a file-size limit too small for the whole output.
 fn full_disk(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
     fs::create_dir(scratch.path("disk")).unwrap();
     let old = rng.chance(50).then(|| vec![b'o'; 1 + rng.below(9000) as usize]);
     old.iter().for_each(|old| drop(scratch.file("old", old)));
     let kib = 16 + rng.below(2000);
-    // Only root mounts a small disk, which nobody but the script sees.
+    // Only root can mount a small disk, in a private mount namespace.
     let is_limit = rng.chance(50) || !rustix::process::geteuid().is_root();
     let filled = if is_limit {
         format!("ulimit -S -f {kib}")
@@ -217,7 +216,7 @@ fn full_disk(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
     1
 }
 
-/// What [`LOGGED`] writes if it is left alone, and how long that takes.
+/// Output of an undisturbed [`LOGGED`], and its duration.
 struct Usual {
     log: Vec<u8>,
     took: Duration,
@@ -227,7 +226,7 @@ struct Usual {
 const WRITTEN: [&str; 2] = ["log", "record"];
 
 impl Usual {
-    /// Whether `contents` are all that the output `name` gets. A record says when it was made.
+    /// Whether `contents` are the complete output `name`. Records differ in their time.
     fn is_whole(&self, name: &str, contents: &[u8]) -> bool {
         match name {
             "log" => contents == self.log,
@@ -247,7 +246,7 @@ fn usual(scratch: &Scratch) -> Usual {
     usual
 }
 
-/// A command that is ended by a signal at some moment.
+/// A command that a signal ends at a random moment.
 fn end(scratch: &Scratch, rng: &mut Rng, usual: &Usual, about: &str) -> usize {
     let old = rng.chance(70).then(|| "old\n".repeat(1 + rng.below(1000) as usize));
     for name in WRITTEN {

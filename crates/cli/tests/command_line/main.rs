@@ -1,4 +1,4 @@
-//! The command as a script sees it: exit codes, one-line errors, and what it prints.
+//! The command as scripts see it: exit codes, one-line errors, and output.
 
 mod advise;
 mod bad_input;
@@ -57,21 +57,21 @@ use serde_json::Value;
 
 use skip::skip;
 
-/// The command with `args`, joined by spaces. It finds no machine profile of whoever runs it.
+/// The command with space-separated `args`, isolated from the user's machine profile.
 fn filemap(args: &str) -> Command {
     let mut command = without_profile(env!("CARGO_BIN_EXE_filemap"));
     command.args(args.split_whitespace()).stdin(Stdio::null());
     command
 }
 
-/// `program`, for which the user has no machine profile.
+/// `program`, isolated from the user's machine profile.
 fn without_profile(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("XDG_STATE_HOME", "/dev/null/no-state");
     command
 }
 
-/// What a command that succeeds prints.
+/// stdout of a command that must succeed.
 fn stdout(args: &str) -> String {
     let output = filemap(args).output().expect("the command starts");
     assert!(output.status.success(), "{args}: {}", stderr(&output));
@@ -82,7 +82,7 @@ fn json(args: &str) -> Value {
     serde_json::from_str(&stdout(args)).expect("one JSON object")
 }
 
-/// What a command says in JSON, without the date, which is all that differs in another run of it.
+/// JSON output of a command without the date, the only part that differs between runs.
 fn undated(args: &str) -> Value {
     let mut report = json(&format!("{args} --json -"));
     report["environment"]["date"].take();
@@ -121,7 +121,7 @@ fn can_change_mounts() -> bool {
     can
 }
 
-/// Removes the directory of a test that was killed, and undoes what it had changed.
+/// Removes the directory of a killed test, and undoes its changes.
 fn left_by_a_killed_run(directory: &Path) {
     match filemap_kernel::journal::recover(&directory.join("state")) {
         Ok(recovery) if recovery.failed.is_empty() => {}

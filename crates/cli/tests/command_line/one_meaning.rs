@@ -1,7 +1,7 @@
-//! A flag means the same to the model and to the running kernel: on one file both read as many
-//! pages.
+//! A flag has the same meaning for the model and the running kernel: both read the same number of
+//! pages of the same file.
 //!
-//! `FILEMAP_FUZZ_SEED` sets what is drawn; it is printed.
+//! `FILEMAP_FUZZ_SEED` sets the random seed, which is printed.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -15,12 +15,12 @@ use serde_json::Value;
 use crate::running::Running;
 use crate::{Scratch, filemap, has_disk, json, stderr, stdout};
 
-/// Configurations that are drawn.
+/// Number of random configurations.
 const DRAWN: usize = 12;
 
 const PAGE: u64 = 4096;
 
-/// What the command prints; `None`, with a line that says so, where it cannot run.
+/// stdout of the command; `None`, with a printed note, if it cannot run here.
 #[track_caller]
 fn record(scratch: &Scratch, args: &str) -> Option<Value> {
     let mut command = filemap(&format!("run {args} --json -"));
@@ -38,7 +38,7 @@ fn pages_read(record: &Value) -> u64 {
     record["runs"][0]["counters"]["data_pages_read"].as_u64().expect("both engines count them")
 }
 
-/// The release of the running kernel, if its rules are those that a job has by default.
+/// The release of the running kernel, if its rules are the default ones.
 fn has_default_rules() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let nearest = Kernel::nearest(release.trim());
@@ -49,7 +49,7 @@ fn has_default_rules() -> bool {
     own
 }
 
-/// A file of so many bytes in `scratch`, all of it data.
+/// Creates a file without holes in `scratch`.
 fn file(scratch: &Scratch, bytes: u64) -> String {
     let block: Vec<u8> =
         (0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -65,7 +65,7 @@ fn file(scratch: &Scratch, bytes: u64) -> String {
     path
 }
 
-/// The flags of a job on a file of so many pages.
+/// Random flags of a job on a file of `pages` pages.
 fn drawn(rng: &mut Rng, pages: u64) -> String {
     let workload = match rng.below(9) {
         0 | 1 => "random".to_string(),
@@ -154,10 +154,10 @@ fn a_file_has_the_readahead_of_its_device() {
     if io_bytes.is_some() {
         assert_eq!(profile(&found), io_bytes);
     }
-    // What a flag says holds.
+    // Flags take precedence.
     let told = json(&format!("{job} --read-ahead-kb 64 --fs xfs"));
     assert_eq!((&told["job"]["read_ahead_kb"], &told["job"]["fs"]), (&64.into(), &"xfs".into()));
-    // Other commands take the same.
+    // Other commands behave alike.
     let args =
         format!("compare --workload random --accesses 9 --file {path} --variants baseline,p2");
     let cells = json(&format!("{args} --json -"));
@@ -170,7 +170,7 @@ fn a_file_has_the_readahead_of_its_device() {
         let of_host = cells.to_string().contains(&format!("\"io_bytes\":{bytes}"));
         assert!(of_host, "a variant takes the largest request of this machine's device");
     }
-    // A size alone has nothing to do with this machine.
+    // A size without a file does not refer to this machine.
     let sized = json("run --workload random --accesses 9 --file-size 1m --json -");
     assert_eq!(sized["job"]["read_ahead_kb"], 128);
     let here = json("run --workload random --accesses 9 --file-size 1m --kernel host --json -");

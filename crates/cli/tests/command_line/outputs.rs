@@ -1,4 +1,4 @@
-//! What becomes of output files: pipes, devices, links, modes, and what is in the way.
+//! Output files: pipes, devices, links, modes, and obstacles.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use crate::{Scratch, filemap, stderr, without_profile};
 
 const JOB: &str = "run --workload random --file-size 1m --accesses 20";
 
-/// Runs a script in `scratch`, in which `$0` is the command.
+/// Runs a shell script in `scratch`; `$0` is the command.
 fn shell(scratch: &Scratch, script: &str) -> Output {
     let mut shell = without_profile("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_filemap")]).current_dir(scratch.path(""));
@@ -26,7 +26,7 @@ fn fails(output: &Output, code: i32, words: &[&str]) {
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
 }
 
-/// The runs of each record that is in `text`.
+/// The runs of each record in `text`.
 fn runs(text: &[u8]) -> Vec<Value> {
     let records = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let runs = |record: serde_json::Result<Value>| record.expect("an object")["runs"].clone();
@@ -181,7 +181,7 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     assert_eq!(fs::read_to_string(protected).unwrap(), "old");
 }
 
-/// A file that nobody can change until this drops.
+/// A file that is immutable until this is dropped.
 struct Immutable<'a>(&'a str);
 
 impl Drop for Immutable<'_> {

@@ -1,4 +1,4 @@
-//! Pages to look at: the same from a run and from its record, and as a browser shows them.
+//! HTML pages: equal from a run and from its record, and rendered by a browser.
 
 mod browser;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Scratch, filemap, stderr, stdout};
 
-/// Commands whose pages are looked at, under short names.
+/// Commands whose pages are tested, under short names.
 const COMMANDS: [(&str, &str); 14] = [
     ("run", "run --workload random --file-size 4g --read-ahead-kb 8192"),
     ("grid", "run --workload random --file-size 256m --cache-limit 32m --accesses 9000"),
@@ -40,7 +40,7 @@ const PROGRAM: &str = "memory_max = '8m'\n[[file]]\nname = 'data <b>'\nsize = '6
     [[thread.phase]]\nmapping = 'tree'\nworkload = 'random'\naccesses = 700\n\
     [[thread.phase]]\nopen = 'scan'\nworkload = 'read-sequential'\nbs = '64k'\naccesses = 256\n";
 
-/// Threads with files of their own and one that they share, more than there is memory for.
+/// Threads with private files and a shared one, together larger than memory.
 const THREADS: &str = "memory_max = '24m'\ncpus = 2\nread_ahead_kb = 2048\n\
     [[file]]\nname = 'a name of a file that is too long for one line of a table of 80.columns'\n\
     size = '64m'\n[[file]]\nname = 'b.mdb'\nsize = '128m'\n[[file]]\nname = 'c'\nsize = '8m'\n\
@@ -59,7 +59,7 @@ const THREADS: &str = "memory_max = '24m'\ncpus = 2\nread_ahead_kb = 2048\n\
     accesses = 900\n[[thread.phase]]\nopen = 'c'\nworkload = 'read-sequential'\nbs = '64k'\n\
     accesses = 128\n";
 
-/// What conform prints needs a kernel; this is one of its records.
+/// A stored record of conform, which needs a kernel to run.
 const CONFORMED: &str = r#"{ "schema": 2, "kind": "conform", "scope": "s", "command": "filemap conform",
     "environment": { "filemap": "0.1.0", "date": "2026-11-23T00:00:00Z" },
     "patterns": [
@@ -83,7 +83,7 @@ fn pages(scratch: &Scratch) -> Vec<&'static str> {
         let (json, html) = (scratch.path(&format!("{name}.json")), page_of(scratch, name));
         let args = command.replace("PROGRAM", &program).replace("THREADS", &threads);
         let output = filemap(&format!("{args} --json {json} --html {html}")).output().unwrap();
-        // Seeds so few that a published cell cannot be judged are no failure of the page.
+        // Too few seeds to judge a published cell do not make the page fail.
         assert!(output.status.code().is_some_and(|code| code < 2), "{args}: {}", stderr(&output));
     }
     let record = scratch.file("conform.json", CONFORMED);
@@ -115,7 +115,7 @@ fn a_record_gives_the_page_of_its_run() {
     }
 }
 
-/// What a history says is what the decision log says, line by line.
+/// A history agrees with the decision log, line by line.
 #[test]
 fn a_history_is_that_of_the_log() {
     let scratch = Scratch::new("pages-history");
@@ -186,7 +186,7 @@ fn a_history_is_that_of_the_log() {
     }
 }
 
-/// What came into the cache in a line of a log, and what left it.
+/// Pages that entered and left the cache in a line of a log.
 fn pages_of_line(line: &Value) -> (u64, u64) {
     let number = |key: &str| line[key].as_u64().unwrap();
     match line["decision"].as_str().unwrap() {
@@ -266,7 +266,7 @@ fn a_history_of_a_program_is_that_of_the_log() {
                 assert_eq!((&own["pages"], &own["again"]), (&cause["pages"], &cause["again"]));
             }
         }
-        // A thread computes or waits, and waits no longer than it runs.
+        // A thread either computes or waits, so it waits at most as long as it runs.
         let threads = history["threads"].as_array().unwrap();
         for (own, of_run) in threads.iter().zip(record["runs"][0]["threads"].as_array().unwrap()) {
             assert_eq!(own["name"], of_run["name"]);
@@ -313,7 +313,7 @@ fn a_page_is_an_output_like_others() {
     assert!(output.stdout.starts_with(b"<!DOCTYPE html>"), "{}", stderr(&output));
 }
 
-/// Commands without `--html` write records that pages are made of too.
+/// Records of commands without `--html` can be rendered too.
 #[test]
 fn other_records_have_pages() {
     let scratch = Scratch::new("pages_others");

@@ -1,4 +1,4 @@
-//! Counters of each phase, in the record and in the report.
+//! Counters by phase, in records and reports.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn the_models_phases_add_up() {
     let text = stdout(&format!("run {job}"));
     let is_row = |line: &&str| line.trim_start().starts_with("1  read-sequential");
     assert!(text.lines().any(|line| is_row(&line)), "{text}");
-    // A job of one phase has the counters of its run.
+    // The phase of a single-phase job has the counters of the run.
     let one = json("run --workload random --file-size 1m --accesses 5 --json -");
     assert_eq!(one["runs"][0]["phases"], Value::Null);
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{Scratch, filemap, json, stderr, stdout};
 
-/// Two opens of one file beside another file, in a memory that is smaller than both.
+/// Two opens of one file and another file, with memory smaller than both files.
 pub const PROGRAM: &str = "memory_max = '24m'
 anonymous = '1m'
 [[file]]
@@ -48,7 +48,7 @@ fn file<'a>(record: &'a Value, name: &str) -> &'a Value {
     files.iter().find(|file| file["name"] == name).unwrap()
 }
 
-/// What `--show-job` prints runs as what it was printed for.
+/// The output of `--show-job` runs like the job it was printed for.
 #[test]
 fn the_program_of_a_job_runs_the_same() {
     let scratch = Scratch::new("show_job");
@@ -117,7 +117,7 @@ fn a_shown_job_says_only_what_was_given_of_where_it_runs() {
     stdout(&format!("compare {path} --variants baseline,mmap-miss"));
 }
 
-/// A table of several such jobs says what each of them is.
+/// A table of several programs describes each of them.
 #[test]
 fn a_program_that_does_one_thing_is_titled_by_it() {
     let scratch = Scratch::new("title");
@@ -133,7 +133,7 @@ fn a_program_that_does_one_thing_is_titled_by_it() {
     assert_eq!(title(&two), "program of 1 file, baseline, on the model");
 }
 
-/// The variant of a program is the program with that advice in its job file.
+/// A variant with advice equals the program with that advice in its job file.
 #[test]
 fn advice_is_for_all_mappings_or_for_those_of_a_name() {
     let scratch = Scratch::new("program_advice");
@@ -187,7 +187,7 @@ fn of_existing(path: &str) -> String {
     )
 }
 
-/// Job files with tables are compared beside each other as others are.
+/// Several job files with tables can be compared like others.
 #[test]
 fn several_programs_are_compared_in_the_same_variants() {
     let scratch = Scratch::new("program_several");
@@ -384,7 +384,7 @@ fn bytes_of_a_program_are_explained_by_file_and_mapping() {
     }
 }
 
-/// Segments are mapped by a program's loader, so that nobody is told to advise them.
+/// The loader maps segments, so no advice is suggested for them.
 #[test]
 fn advice_is_for_no_segments() {
     let scratch = Scratch::new("advise_segments");
@@ -399,7 +399,7 @@ fn advice_is_for_no_segments() {
     );
     let advice = stdout(&format!("advise {path} --kernel 6.18"));
     assert!(!advice.contains("madvise("), "{advice}");
-    // Its pages are those of the file.
+    // It uses the pages of the file.
     let explained = stdout(&format!("explain {path} --kernel 6.18"));
     assert!(!explained.contains("beyond the mapping 2"), "{explained}");
 }

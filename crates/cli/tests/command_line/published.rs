@@ -15,7 +15,7 @@ static REPORT: LazyLock<(String, Value)> = LazyLock::new(|| {
     (text, serde_json::from_str(&json).expect("one JSON object"))
 });
 
-/// Every published figure within its tolerance, and the cells that are the model's alone.
+/// Every published figure is within its tolerance; some cells exist only in the model.
 #[test]
 fn every_published_cell_holds() {
     let report = &REPORT.1;
@@ -99,7 +99,7 @@ fn too_few_seeds_decide_nothing_about_a_spread() {
     assert!(undecided.iter().all(|cell| cell["workload"] == "random"), "{undecided:?}");
 }
 
-/// The cells of a series, and how many of them are published; those that are judged hold.
+/// Checks the number of cells of a series and of published ones; judged cells must hold.
 fn cells(series: &str) -> (Vec<Value>, usize) {
     let report = json(&format!("published {series} --json -"));
     let cells = report["cells"].as_array().unwrap().clone();
@@ -189,7 +189,7 @@ fn series_together_have_one_table_each_a_page_wide() {
     }
 }
 
-/// The segments of a program are VMAs that lie close to each other in its file.
+/// The segments of a program are VMAs that are close to each other in its file.
 #[test]
 fn programs_of_this_machine_show_why_vma_bound_was_reverted() {
     let text = stdout("published vma-bound");
@@ -232,8 +232,8 @@ fn a_list_says_what_became_of_each_series() {
     assert_eq!(all.as_array().unwrap().len(), 5);
 }
 
-/// What a column shows is declared in data/published.toml by its place in a cell. A place that no
-/// cell has would leave the column empty.
+/// data/published.toml declares each column by its path in a cell. A path that no cell has would
+/// leave the column empty.
 #[test]
 fn each_column_has_a_figure() {
     let text = stdout("published mmap-miss vma-bound exec-order --seeds 2 --format markdown");

@@ -1,12 +1,12 @@
 //! Random flags: no panic, no hang, one line for each error.
 //!
-//! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set); a failure prints the words.
+//! `FILEMAP_FUZZ_SECONDS` sets the duration (default 2 s); a failure prints the command line.
 
 use std::time::{Duration, Instant};
 
 use crate::filemap;
 
-/// The longest that one command may take.
+/// Time limit for one command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const FLAGS: [&str; 29] = [

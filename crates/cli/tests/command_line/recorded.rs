@@ -1,4 +1,4 @@
-//! `filemap record -- PROGRAM` has what the program did, and the program does as it does alone.
+//! `filemap record -- PROGRAM` records the program's accesses without changing its behaviour.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ pub fn events(path: &str) -> Vec<Event> {
     reader.collect::<Result<_, _>>().expect("it is whole")
 }
 
-/// Whether a program was recorded; says that a part is skipped where the kernel does not permit it.
+/// Whether a program was recorded; prints that this part is skipped if the kernel forbids it.
 pub fn is_recorded(output: &Output) -> bool {
     let message = stderr(output);
     let is_refused = output.status.code() == Some(4) && message.contains("perf events");
@@ -33,15 +33,15 @@ pub fn is_recorded(output: &Output) -> bool {
     !is_refused
 }
 
-/// A program that was touching a file already when this was noticed is recorded again.
+/// Attempts to record a program that touched its file before the recorder noticed.
 const MOST_RECORDINGS: usize = 50;
 
-/// Records `words` to a file `name`, and compares what the program does with what it does alone.
+/// Records `words` to the file `name`, and compares the program's behaviour with an unrecorded run.
 pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
     recorded_with(place, name, "", words)
 }
 
-/// The same with other flags of the command.
+/// Like the function above, with further flags.
 fn recorded_with(place: &Place, name: &str, flags: &str, words: &[&str]) -> Option<Vec<Event>> {
     let path = place.scratch.path(name);
     let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
@@ -99,7 +99,7 @@ fn pages_of(pages: u64, accesses: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Those that are touched first.
+/// Only first touches.
 pub fn first_touches(accesses: u64) -> Vec<u64> {
     let mut seen = HashSet::new();
     pages(accesses).filter(|page| seen.insert(*page)).collect()
@@ -147,7 +147,7 @@ fn a_recording_of_changes_has_pages_again() {
     assert!(touched.len() > 5000, "{} of 6000 touches", touched.len());
 }
 
-/// Without the right to take pages from a process nothing begins.
+/// Without permission to reclaim pages of a process, recording does not start.
 #[test]
 fn changes_are_refused_to_others_than_root() {
     let place = Place::new("record_changes_refused");
@@ -162,14 +162,14 @@ fn changes_are_refused_to_others_than_root() {
     assert!(message.contains("--changes") && message.contains("as root"), "{message}");
 }
 
-/// Time for a window of 8 MiB to arrive, also on a busy disk.
+/// Time to read a window of 8 MiB, even on a busy disk.
 const PAUSE_US: &str = "50000";
 
 /// How often the kernel is tried: what is still being read when the program goes on, as on a disk
 /// that others use, is not what the model has.
 const TRIES: usize = 5;
 
-/// The model of the recording reads what the program reads alone on a cold file.
+/// The recording, run in the model, reads the same pages as the program alone on a cold file.
 #[test]
 fn the_model_of_a_recording_reads_what_the_program_reads() {
     if !crate::has_disk() {
@@ -187,7 +187,7 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
     let record: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
     let modelled = record["runs"][0]["counters"]["data_pages_read"].as_u64().expect("a number");
     let read = || {
-        // The kernel's readahead ends where it finds pages that are still there.
+        // The kernel's readahead stops at pages that are still cached.
         cold::drop_file(Path::new(&data)).expect("it can be dropped");
         let mut alone = Command::new(&program);
         let alone = alone.args([&data, "40"]).env("LOOKUPS_PAUSE_US", PAUSE_US).output();
@@ -202,7 +202,7 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
     assert!(agrees, "model {modelled}, kernel {tried:?}");
 }
 
-/// A short form of an event, without what differs from run to run.
+/// An event in short, without the parts that vary between runs.
 pub fn shown(event: &Event) -> Option<String> {
     let thread = event.thread;
     Some(match &event.kind {
@@ -306,7 +306,7 @@ fn what_was_done_for_a_recording_is_not_in_it() {
     }
 }
 
-/// A file that grows has each size from the mapping on that is made then.
+/// A growing file has its current size from each new mapping on.
 #[test]
 fn a_file_that_grows_is_recorded_with_its_sizes() {
     let place = Place::new("record_grown");
@@ -322,7 +322,7 @@ fn a_file_that_grows_is_recorded_with_its_sizes() {
     assert_eq!(sizes, ["file 512", "0 touch 0 7", "file 0 is 1024", "0 touch 1 1023"]);
 }
 
-/// A recording as a job file is the same job.
+/// A recording printed as a job file is the same job.
 #[test]
 fn a_recording_shown_is_the_same_job() {
     let place = Place::new("record_shown");
@@ -375,7 +375,7 @@ fn what_cannot_be_recorded_is_told_in_one_line() {
     assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
 }
 
-/// The default name of a recording is not taken from one that is there.
+/// The default name never overwrites an existing recording.
 #[test]
 fn an_older_recording_is_kept() {
     let place = Place::new("record_kept");
@@ -388,7 +388,7 @@ fn an_older_recording_is_kept() {
     assert_eq!(fs::read_to_string(older).unwrap(), "older");
 }
 
-/// A full disk ends the recording and not the program.
+/// A full disk ends the recording but not the program.
 #[test]
 fn a_full_disk_leaves_the_program_alone() {
     let place = Place::new("record_full");
@@ -405,7 +405,7 @@ fn a_full_disk_leaves_the_program_alone() {
     assert!(message.contains("/dev/full"), "{message}");
 }
 
-/// A signal for the command is the program's, and what was recorded by then is kept.
+/// Signals to the command are forwarded to the program, and the recording so far is kept.
 #[test]
 fn signals_are_handed_on_and_the_recording_is_kept() {
     let place = Place::new("record_signals");
@@ -448,10 +448,10 @@ fn a_recorder_that_is_killed_leaves_a_part() {
     panic!("no part has all touches");
 }
 
-/// How often a recorder is killed.
+/// Number of attempts to kill a recorder.
 const MOST_KILLED: usize = 5;
 
-/// The touches of a file in what is left of a recorder that was killed while its program went on.
+/// The touches of a file in the recording of a killed recorder, whose program continued.
 fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64>> {
     let path = place.scratch.path("r");
     let mut command = place.command("record", &format!("--output {path} --"));
@@ -462,14 +462,14 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
         assert!(!is_recorded(&running.output()), "it has not run");
         return None;
     }
-    // What there is is written every second.
+    // Events are flushed every second.
     std::thread::sleep(std::time::Duration::from_millis(2500));
     let program_of = format!("/proc/{0}/task/{0}/children", running.id());
     let program = fs::read_to_string(program_of).expect("it runs");
     running.signal("KILL");
     running.until_end(|| {});
     assert!(!Path::new(&path).exists());
-    // The program goes on, and is not the recorder's to end.
+    // The program survives the recorder.
     assert!(signal("TERM", program.trim()), "it is gone");
     let part = format!("{path}.part");
     let reader = Reader::new(File::open(&part).expect("it is left"), &part).expect("it begins");
@@ -477,14 +477,14 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
     let shown = place.command("record", &format!("--show {part}")).output().unwrap();
     assert!(shown.status.success(), "{}", stderr(&shown));
     assert!(String::from_utf8_lossy(&shown.stdout).contains("cut off"), "{shown:?}");
-    // It is not overwritten by the next one.
+    // The next recording does not overwrite it.
     let again = place.command("record", &format!("--output {path} -- true")).output().unwrap();
     assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
     assert!(stderr(&again).contains(".part"), "{}", stderr(&again));
     Some(touches(&left, data))
 }
 
-/// A process that runs is recorded for a while, and has its own advice back then.
+/// A running process is recorded for a while, and gets its own advice back afterwards.
 #[test]
 fn a_process_that_runs_is_recorded() {
     let place = Place::new("record_pid");
@@ -518,7 +518,7 @@ fn a_process_that_runs_is_recorded() {
     drop(running.output());
 }
 
-/// A static program is recorded as any other.
+/// A static program is recorded like any other.
 #[test]
 fn a_static_program_is_recorded() {
     let place = Place::new("record_static");
@@ -532,7 +532,7 @@ fn a_static_program_is_recorded() {
     assert_eq!(touches(&events, &data), first_touches(3000));
 }
 
-/// Programs and libraries are recorded where they are asked for.
+/// Programs and libraries are recorded on request.
 #[test]
 fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
     let place = Place::new("record_start");
@@ -554,7 +554,7 @@ fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
     assert!(file("/lookups") && file("/data") && !file("libc.so.6"));
 }
 
-/// The kernel ends the events of a program that gains something by exec.
+/// The kernel ends the events of a program that gains privileges by exec.
 #[test]
 fn a_program_of_another_user_is_refused_with_the_remedy() {
     if !rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! Recordings: taken as jobs, shown as job files, imported from traces.
+//! Recordings: run as jobs, shown as job files, imported from traces.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::schema::check;
 use crate::{Scratch, filemap, json, stderr, stdout};
 
-/// Two threads of which one touches pages and the other one reads, in a file of 64 MiB.
+/// Two threads on a file of 64 MiB: one touches pages and the other reads.
 fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(mode)).unwrap();
     let mut write = |thread, wait_ns, kind| {
@@ -44,11 +44,11 @@ fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     }
     writer.flush().unwrap();
     let whole = writer.finish().unwrap().0;
-    // Without the end, and a piece of it.
+    // Truncated, and with a part missing.
     whole[..whole.len() - 4].to_vec()
 }
 
-/// What a record says of what happened.
+/// The outcome in a record.
 fn happened(record: &Value) -> (Value, Value) {
     (record["runs"][0].clone(), record["summary"].clone())
 }
@@ -97,7 +97,7 @@ fn an_existing_file_is_named_by_its_path() {
     fs::File::create(&data).unwrap().set_len(64 << 20).unwrap();
     let taken = scratch.file("r", recording(RecordingMode::FirstTouches, &data, true));
     let shown = stdout(&format!("record --show {taken}"));
-    // Where the target directory lies in memory, files are none that a kernel could run.
+    // On tmpfs the files cannot be used for jobs on the kernel.
     if crate::has_disk() {
         assert!(shown.contains(&format!("path = \"{data}\"")), "{shown}");
     }
@@ -140,7 +140,7 @@ fn damaged_and_foreign_recordings_are_told_in_one_line() {
         assert!(error.contains(words), "{args}: {error}");
         assert_eq!(error.lines().count(), 1, "{args}: {error}");
     }
-    // What is cut off is run as far as it is whole, and told.
+    // A truncated recording runs up to its last complete event, with a warning.
     let text = stdout(&format!("run {cut}"));
     assert!(text.contains("is cut off at byte"), "{text}");
 }
@@ -177,7 +177,7 @@ fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
     }
     assert_eq!(fs::read(&trace).unwrap(), TRACE.as_bytes());
     assert_eq!(fs::read(&taken).unwrap(), before, "what fails changes nothing");
-    // The same on stdout, where what is told goes to stderr.
+    // The same on stdout, with messages on stderr.
     let output =
         filemap(&format!("record --import perf-script {trace} --output -")).output().unwrap();
     assert!(output.status.success());

@@ -1,4 +1,4 @@
-//! Man pages and completions have every command and flag.
+//! Man pages and completions cover every command and flag.
 
 use std::fs;
 

@@ -50,7 +50,7 @@ fn the_command_of_a_report_repeats_it() {
         let command = record["command"].as_str().unwrap().to_string();
         let words = command.strip_prefix("filemap ").unwrap();
         let mut again = json(&format!("{words} --format json"));
-        // A second may pass.
+        // The runs may fall into different seconds.
         for of in [&mut record, &mut again] {
             of["environment"]["date"].take();
         }
@@ -78,7 +78,7 @@ fn csv_has_one_line_a_run() {
     assert!(header.ends_with(",elapsed_ns"), "counters only: {header}");
 }
 
-/// The lines between two words that lines begin with.
+/// The lines between a line that starts with `from` and one that starts with `to`.
 fn lines_between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     let rest = text.lines().skip_while(|line| !line.starts_with(from));
     rest.take_while(|line| !line.starts_with(to)).collect()
@@ -133,7 +133,7 @@ fn what_ends_a_report_has_four_lines() {
     assert!(line.contains("machine profile 'default'") && line.len() <= 75, "{line}");
 }
 
-/// The pages used, counted from the job's own list, and what was read of each.
+/// The number of pages used, counted from the job's list, and the bytes read per page used.
 #[test]
 fn what_is_read_is_held_against_what_is_used() {
     let scratch = Scratch::new("read_against_used");

@@ -1,4 +1,4 @@
-//! A command that runs while a test does something to it.
+//! A running command that a test interacts with.
 
 use std::fmt::Display;
 use std::io::Read;
@@ -6,10 +6,10 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// No command takes longer to end.
+/// Time limit for a command to exit.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Killed when this drops, so that a test that fails leaves nothing running.
+/// Killed on drop, so that a failing test leaves nothing running.
 pub struct Running(Option<Child>);
 
 impl Running {
@@ -27,13 +27,13 @@ impl Running {
         child.try_wait().expect("the child is ours").is_some()
     }
 
-    /// Its output from now on, for one reader.
+    /// Takes its stdout.
     pub fn stdout(&mut self) -> ChildStdout {
         let child = self.0.as_mut().expect("it was not waited for");
         child.stdout.take().expect("a pipe that nobody reads yet")
     }
 
-    /// What it says on stderr from now on, for one reader.
+    /// Takes its stderr.
     pub fn stderr(&mut self) -> ChildStderr {
         let child = self.0.as_mut().expect("it was not waited for");
         child.stderr.take().expect("a pipe that nobody reads yet")
@@ -43,11 +43,11 @@ impl Running {
         assert!(signal(name, self.id()), "the command is gone");
     }
 
-    /// What it printed, once it has ended.
+    /// Waits for its exit and returns its output.
     #[track_caller]
     pub fn output(mut self) -> Output {
         let child = self.0.as_mut().expect("it was not waited for");
-        // A pipe that nobody empties would stop the command.
+        // A full pipe would block the command.
         let (stdout, stderr) = (emptied(child.stdout.take()), emptied(child.stderr.take()));
         self.until_end(|| {});
         let mut child = self.0.take().expect("it was not waited for");
@@ -56,7 +56,7 @@ impl Running {
         Output { status, stdout, stderr }
     }
 
-    /// Does something again and again until the command ends.
+    /// Repeats an action until the command exits.
     #[track_caller]
     pub fn until_end(&mut self, mut again: impl FnMut()) {
         self.reaches(|| {
@@ -65,7 +65,7 @@ impl Running {
         });
     }
 
-    /// Waits until `reached` holds; false if the command ends before it does.
+    /// Waits until `reached` holds; false if the command exits first.
     #[track_caller]
     pub fn reaches(&mut self, mut reached: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
@@ -89,7 +89,7 @@ impl Drop for Running {
     }
 }
 
-/// All that comes out of `pipe`.
+/// Reads `pipe` to its end.
 fn emptied(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     spawn(move || {
         let mut bytes = Vec::new();
@@ -100,7 +100,8 @@ fn emptied(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Whether there was a process to send it to, or, for a number below 0, a group of processes.
+/// Sends a signal to a process, or to a process group for a negative number. Returns whether it
+/// exists.
 pub fn signal(name: &str, target: impl Display) -> bool {
     let mut shell = Command::new("sh");
     let kill = shell.args(["-c", &format!("kill -s {name} -- {target}")]);

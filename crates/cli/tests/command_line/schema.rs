@@ -1,4 +1,4 @@
-//! Every object that a command writes is of its schema.
+//! Every object that a command writes conforms to its schema.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn validators() -> BTreeMap<&'static str, Validator> {
     built.collect()
 }
 
-/// What is wrong with `object` by the schema of that name.
+/// Violations of the schema `name` in `object`.
 fn faults(name: &str, object: &Value) -> Vec<String> {
     let all = validators();
     all[name].iter_errors(object).map(|e| format!("{}: {e}", e.instance_path)).collect()
@@ -125,7 +125,7 @@ fn published_tables() {
     has_provenance(&report["environment"]);
 }
 
-/// Each line is of the schema, and has the number of its access.
+/// Each line conforms to the schema and has its access number.
 #[test]
 fn lines_of_a_log() {
     let scratch = Scratch::new("schema-log");

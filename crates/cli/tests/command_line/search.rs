@@ -17,7 +17,7 @@ fn undated(mut report: Value) -> Value {
     report
 }
 
-/// However many processors there are.
+/// Independent of the number of processors.
 #[test]
 fn a_seed_finds_the_same_jobs_again() {
     let found = undated(json(&format!("{SPLITS} --json -")));
@@ -30,7 +30,7 @@ fn a_seed_finds_the_same_jobs_again() {
     assert_ne!(other["groups"], found["groups"]);
 }
 
-/// The figures of a command of `compare`, of both variants.
+/// Runs a `compare` command and returns the figures of both variants.
 fn majors(command: &str) -> [u64; 2] {
     let command = command.strip_prefix("filemap ").unwrap();
     let report = json(&format!("{command} --json -"));
@@ -39,7 +39,7 @@ fn majors(command: &str) -> [u64; 2] {
     [0, 1].map(|cell| cells[cell]["figures"]["major_faults"]["median"].as_u64().unwrap())
 }
 
-/// Each job that is told costs in `compare` what is told of it, by the command that is told.
+/// Each reported job has the reported costs when its `compare` command runs.
 #[test]
 fn jobs_cost_what_is_told() {
     let scratch = Scratch::new("search_repeats");
@@ -67,7 +67,7 @@ fn jobs_cost_what_is_told() {
     assert!(stderr(&output).contains("not empty"), "{}", stderr(&output));
 }
 
-/// Commands without a file repeat their jobs too.
+/// Commands without a job file repeat their jobs too.
 #[test]
 fn commands_repeat_their_jobs() {
     let text = stdout(SPLITS);
@@ -82,7 +82,7 @@ fn commands_repeat_their_jobs() {
     }
 }
 
-/// A search that was stopped in between prints what one without a break prints.
+/// A search that was interrupted and resumed prints the same as an uninterrupted one.
 #[test]
 fn a_search_goes_on_where_it_was() {
     let scratch = Scratch::new("search_goes_on");
@@ -92,12 +92,12 @@ fn a_search_goes_on_where_it_was() {
     stdout(&format!("{part} --state {state}"));
     let kept = fs::read_to_string(&state).unwrap();
     assert!(kept.contains("\"drawn\":256"), "{kept}");
-    // A shorter one loses nothing.
+    // A shorter search keeps the state.
     let shorter = SPLITS.replace("--jobs 300", "--jobs 260");
     assert_eq!(stdout(&format!("{shorter} --state {state}")), stdout(&shorter));
     assert_eq!(fs::read_to_string(&state).unwrap(), kept);
     assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
-    // Once more, with all of it there.
+    // Again, with the complete state.
     assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
     for (args, words) in [
         (SPLITS.replace("--seed 3", "--seed 4"), "another search"),
@@ -126,7 +126,7 @@ fn a_search_goes_on_where_it_was() {
     }
 }
 
-/// SIGINT ends a search with what was found, and another one goes on.
+/// SIGINT ends a search with its findings so far, and the next search resumes.
 #[test]
 fn an_interrupted_search_tells_what_it_has() {
     let scratch = Scratch::new("search_interrupted");
@@ -157,7 +157,7 @@ fn an_interrupted_search_tells_what_it_has() {
     );
 }
 
-/// A signal that ends the search at once has it say what is kept.
+/// A signal that ends the search immediately still has it name the saved state.
 #[test]
 fn a_search_that_is_ended_says_what_is_kept() {
     let scratch = Scratch::new("search_ended");
@@ -180,7 +180,7 @@ fn a_search_that_is_ended_says_what_is_kept() {
     assert!(message.contains(&words), "{message}");
 }
 
-/// Each job that is drawn is counted, or said not to be.
+/// Each random job is counted, or reported as skipped.
 #[test]
 fn what_is_counted_is_said() {
     let search = "search --variants baseline,read_ahead_kb=8192 --worse bytes --jobs 60";
@@ -195,7 +195,7 @@ fn what_is_counted_is_said() {
     assert!(text.contains(&words), "{text}");
 }
 
-/// A search that is killed at some moment leaves a state that is whole, or none.
+/// A search killed at any moment leaves a complete state file or none.
 #[test]
 fn a_killed_search_goes_on() {
     let scratch = Scratch::new("search_killed");
@@ -205,7 +205,7 @@ fn a_killed_search_goes_on() {
     for kill in 0..6 {
         let running = Running::start(&mut filemap(&format!("{SPLITS} --state {state}")));
         sleep(Duration::from_millis(rng.below(2000)));
-        // One that has ended is not there any more.
+        // The process may have exited already.
         crate::running::signal(["KILL", "TERM", "INT"][kill % 3], running.id());
         running.output();
         let names = fs::read_dir(scratch.path("")).unwrap().flatten();
@@ -217,7 +217,7 @@ fn a_killed_search_goes_on() {
 
 #[test]
 fn what_makes_no_difference_finds_nothing() {
-    // The rules of 6.12 have nothing that exec-unify changes.
+    // exec-unify does not change any rule of 6.12.
     let search = "search --variants baseline,exec-unify --kernel 6.12 --differ --jobs 60";
     let text = stdout(search).replace('\n', " ");
     assert!(text.contains("None was found among"), "{text}");
@@ -225,7 +225,7 @@ fn what_makes_no_difference_finds_nothing() {
     assert!(text.contains("rules of Linux 6.12"), "{text}");
 }
 
-/// Jobs have what flags say.
+/// Flags apply to every job.
 #[test]
 fn flags_bound_the_space() {
     let flags = "--read-ahead-kb 16 --workload sequential --fs xfs";

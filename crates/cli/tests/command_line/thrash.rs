@@ -7,7 +7,7 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, json, stderr, stdout};
 
-/// Many threads in little memory: their windows do not fit below the limit.
+/// Many threads with little memory: their windows exceed the limit.
 const SMALL: &str = "--workload thrash --threads 16 --file-size 2m --sparse --cpus 4 \
     --kernel 6.12 --read-ahead-kb 512 --memory-max 8m --memory-high 7m --duration 2s";
 
@@ -20,12 +20,12 @@ fn a_record_has_counters_and_where_the_time_went() {
     let record = json(&format!("run {SMALL} --json -"));
     let run = &record["runs"][0];
     let elapsed_ns = run["elapsed_ns"].as_u64().unwrap();
-    // Who is above memory.high sleeps for up to 2 s more.
+    // A task above memory.high may sleep for up to 2 s more.
     assert!((2_000_000_000..4_200_000_000).contains(&elapsed_ns), "{elapsed_ns}");
     let (rounds, drops) = (counter(run, "rounds"), counter(run, "retry_mmap_drop"));
     assert!(rounds > 0 && drops > 0, "{run}");
     assert!(counter(run, "retry_io_miss") > 0, "{run}");
-    // 16 files and threads of one table each.
+    // 16 files and 16 threads, from one table each.
     for table in ["files", "mappings", "threads"] {
         assert_eq!(run[table].as_array().unwrap().len(), 1, "{table}");
     }
@@ -43,7 +43,7 @@ fn a_record_has_counters_and_where_the_time_went() {
     }
     let calls = run["calls"].as_array().unwrap();
     let called = |name: &str| calls.iter().find(|call| call["cause"] == name).unwrap();
-    // Who unmaps has mapped.
+    // Every munmap follows an mmap.
     assert!(called("munmap")["count"].as_u64() >= Some(rounds), "{calls:?}");
     assert!(called("mmap")["count"].as_u64() >= called("munmap")["count"].as_u64(), "{calls:?}");
     let again = json(&format!("run {SMALL} --json -"));
@@ -56,7 +56,7 @@ fn a_record_has_counters_and_where_the_time_went() {
     }
 }
 
-/// The job file that `--show-job` prints, and the command of a report, run the same.
+/// The job file of `--show-job` and the command in a report repeat the run.
 #[test]
 fn what_it_stands_for_runs_the_same() {
     let flags = format!("{SMALL} --stagger 20ms --writers 1 --with vma-retry --seed 9");
@@ -87,7 +87,7 @@ fn variants_stand_beside_each_other() {
     for words in ["rounds a second", "  drops a round", "  misses a drop"] {
         assert!(text.contains(words), "{text}");
     }
-    // Any of its flags: one of them has a file more.
+    // Each flag by itself; one variant has another file.
     let settings = "--variants threads=4,16,writers=2,duration=1s";
     let report = json(&format!("compare {SMALL} {settings} --json -"));
     let cells = report["cells"].as_array().unwrap();
@@ -133,7 +133,7 @@ fn bad_input_is_told_in_one_line() {
     fails(&format!("run {path}"), 2, &["--workload thrash is a program"]);
 }
 
-/// What the running kernel counts of a job; `None`, with a line that says so, where it cannot.
+/// Counters of a job on the running kernel; `None`, with a printed note, if it cannot run here.
 fn on_kernel(scratch: &Scratch, flags: &str) -> Option<Value> {
     let mut command = filemap(&format!("run --workload thrash --on kernel {flags} --json -"));
     command.env("FILEMAP_STATE", scratch.path("state"));
@@ -146,13 +146,13 @@ fn on_kernel(scratch: &Scratch, flags: &str) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// What holds of a run whoever makes it.
+/// Invariants of a run on either engine.
 fn check(run: &Value, pages: u64) {
     let (rounds, major) = (counter(run, "rounds"), counter(run, "major_faults"));
     let accesses = counter(run, "accesses");
     assert!(rounds > 0, "{run}");
     assert!(major > 0 && counter(run, "minor_faults") > 0, "{run}");
-    // Each round has all pages, and each thread may be in one more.
+    // A round accesses all pages, and each thread may be inside one more round.
     let readers = &run["threads"][0]["counters"]["rounds"].as_u64().unwrap();
     assert!((readers * pages..=(readers + 8) * pages).contains(&accesses), "{run}");
     assert!(major <= accesses, "{run}");

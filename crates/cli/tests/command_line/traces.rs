@@ -1,4 +1,4 @@
-//! A trace that perf has made of a program has the verdict that a recording of the program has.
+//! A perf trace of a program leads to the same advice as a recording of the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::recorded;
 use crate::skip::skip;
 use crate::stderr;
 
-/// Why perf cannot trace here, if that is so.
+/// The reason why perf cannot trace here, if any.
 fn obstacle(place: &Place) -> Option<String> {
     let data = place.scratch.path("tried");
     let mut perf = Command::new("perf");
@@ -40,8 +40,8 @@ fn traced(place: &Place, file: &str, words: &[&str], name: &str) -> String {
     out
 }
 
-/// What `advise` says of the file `data`: what is best and what ties with it, each as the text of
-/// its changes, and how many pages the program uses.
+/// The result of `advise` for the file `data`: the best changes and their ties, as text, and the
+/// number of pages used.
 fn answer(place: &Place, recording: &str) -> (Vec<String>, u64) {
     let advise =
         place.command("advise", &format!("{recording} --read-ahead-kb 8192 --format json"));
@@ -79,12 +79,12 @@ fn a_trace_of_perf_has_the_verdict_of_the_recording() {
         }
         let trace = traced(&place, &data, words, &format!("{name}.traced"));
         let [(recorded, touched), (traced, seen)] = [&out, &trace].map(|path| answer(&place, path));
-        // Most touches are in both: a scan is under way before its pages come one at a time.
+        // Both have most touches: a scan has started before its pages are recorded one at a time.
         for found in [touched, seen] {
             assert!(found * 10 >= used * 7 && found <= used, "{name}: {found} of {used}");
         }
         match name {
-            // Either is among what is best for the other: what ties depends on think times.
+            // Each answer is among the best of the other; ties depend on think times.
             "few" => {
                 let is_in = |all: &[String], of: &[String]| all.contains(&of[0]);
                 let same = is_in(&recorded, &traced) || is_in(&traced, &recorded);

@@ -1,5 +1,5 @@
-//! `filemap record --change-settings` records each first touch by fault-around of one page, which
-//! it restores.
+//! `filemap record --change-settings` sets fault-around to one page to record every first touch,
+//! and restores it.
 
 use std::fs;
 use std::process::Output;
@@ -11,14 +11,14 @@ use crate::recorded::{events, recorded, shown};
 use crate::running::Running;
 use crate::{skip, stderr};
 
-/// The journals of runs that have changed something.
+/// Journals of runs that changed a setting.
 fn journals(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.scratch.path("state")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.ends_with(".journal")).collect()
 }
 
-/// Whether fault-around could be set; says that a part is skipped where it could not.
+/// Whether fault-around could be set; otherwise prints that this part is skipped.
 pub fn is_applied(output: &Output) -> bool {
     let is_refused = output.status.code() == Some(4);
     if is_refused {
@@ -27,7 +27,7 @@ pub fn is_applied(output: &Output) -> bool {
     !is_refused
 }
 
-/// With a page to each fault, all faults are the touches that major ones are on a cold file.
+/// With one page per fault, the faults on a warm file are the touches seen on a cold file.
 #[test]
 fn a_warm_recording_has_the_touches_of_a_cold_one() {
     let place = Place::new("record_warm");
@@ -49,7 +49,7 @@ fn a_warm_recording_has_the_touches_of_a_cold_one() {
     }
 }
 
-/// However the command ends, fault-around is as it was, or the next command restores it.
+/// Fault-around is restored however the command ends, if need be by the next command.
 #[test]
 fn fault_around_is_restored_on_every_way_out() {
     let place = Place::new("record_restored");

@@ -1,4 +1,4 @@
-//! Pages in headless Chromium: no script error, nothing beside the page or on top of each other.
+//! Pages in headless Chromium: no script errors, overflow or overlapping elements.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, filemap, stderr};
 
-/// What a page says of itself, once it is laid out.
+/// Layout facts that a page reports about itself.
 const PROBE: &str = include_str!("probe.js");
 
 /// The browser, if there is one.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Longest that the page of 500,000 windows may take, in milliseconds.
+/// Time limit for the page of 500,000 windows, in milliseconds.
 const LOADED_MS: f64 = 2000.0;
 
 fn browser() -> Option<&'static str> {
@@ -30,7 +30,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page in a window of that width, and returns what it says of itself.
+/// Opens a page in a window of `width` pixels, and returns its layout facts.
 fn opened(scratch: &Scratch, browser: &str, name: &str, width: u32, dark: bool) -> Value {
     let page = fs::read_to_string(page_of(scratch, name)).expect("the page is there");
     let errors = "<script>window.failed=[];\
@@ -63,7 +63,7 @@ fn opened(scratch: &Scratch, browser: &str, name: &str, width: u32, dark: bool) 
     serde_json::from_str(&said).expect("the page says JSON")
 }
 
-/// What is wrong with a page that said so of itself.
+/// Layout errors according to a page's facts.
 fn faults(said: &Value, dark: bool) -> Vec<String> {
     let mut faults = Vec::new();
     for key in ["errors", "overlaps", "outside", "pale", "silent"] {
@@ -111,14 +111,14 @@ fn a_page_of_500_000_windows_opens_at_once() {
     let calls: u64 = calls.map(|calls| calls.as_u64().unwrap()).sum();
     assert!(calls > 490_000, "{calls} windows");
     assert!(fs::metadata(&page).unwrap().len() < 3_000_000);
-    // Other programs may hold up one of them.
+    // Other programs may delay one of the attempts.
     let times = (0..3).map(|_| opened(&scratch, browser, "large", 1280, false));
     let times: Vec<f64> = times.map(|said| said["loaded_ms"].as_f64().unwrap()).collect();
     println!("loaded in {times:?} ms");
     assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
 }
 
-/// The same of a program: six files are drawn, each with as many cells as there are at most.
+/// The same for a program with six files, each with the maximum number of cells.
 #[test]
 #[ignore = "drives a browser"]
 fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
