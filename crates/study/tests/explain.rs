@@ -7,7 +7,8 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Job, JobFlags};
 use filemap_study::explain::{CounterVisibility, Explanation, Origin, TraceExplainer};
 
-/// A job that accesses `pages` of a mapping of pages `start..end` of a file of 2048 pages.
+/// A job that accesses the pages `accesses` of a mapping of pages `start..end` of a file of 2048
+/// pages.
 fn job(accesses: &[u64], start: u64, end: u64, change: impl Fn(&mut JobFlags)) -> Job {
     let size = |pages: u64| (pages * 4096).to_string().parse().expect("a size");
     let lines: Vec<String> = accesses.iter().map(u64::to_string).collect();

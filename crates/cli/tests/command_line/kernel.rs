@@ -138,7 +138,7 @@ fn a_file_that_is_cached_is_dropped_only_when_told() {
     let run = |flags: &str| in_scratch(&scratch, &format!("{job} {flags}")).output().unwrap();
     let Some(record) = json(&mut in_scratch(&scratch, &format!("{job} --cold"))) else { return };
     assert!(record["command"].as_str().unwrap().contains(" --cold"), "{record}");
-    // Leftovers of a run on a cold file do not block the next run.
+    // Pages that a run leaves in the cache do not prevent the next run.
     let again = run("");
     assert!(again.status.success(), "{}", stderr(&again));
     fs::read(&path).unwrap();

@@ -33,7 +33,7 @@ pub fn is_recorded(output: &Output) -> bool {
     !is_refused
 }
 
-/// Attempts to record a program that touched its file before the recorder noticed.
+/// Maximum number of recordings of a program that touches its file before the recorder notices.
 const MOST_RECORDINGS: usize = 50;
 
 /// Records `words` to the file `name`, and compares the program's behaviour with an unrecorded run.

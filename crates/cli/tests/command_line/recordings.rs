@@ -48,7 +48,7 @@ fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     whole[..whole.len() - 4].to_vec()
 }
 
-/// The outcome in a record.
+/// The first run and the summary of a record.
 fn happened(record: &Value) -> (Value, Value) {
     (record["runs"][0].clone(), record["summary"].clone())
 }

@@ -78,7 +78,7 @@ fn csv_has_one_line_a_run() {
     assert!(header.ends_with(",elapsed_ns"), "counters only: {header}");
 }
 
-/// The lines between a line that starts with `from` and one that starts with `to`.
+/// The lines from the first that starts with `from` up to but excluding one that starts with `to`.
 fn lines_between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     let rest = text.lines().skip_while(|line| !line.starts_with(from));
     rest.take_while(|line| !line.starts_with(to)).collect()

@@ -19,7 +19,7 @@ pub struct CompareOptions {
     pub apply: bool,
 }
 
-/// Normalizes a comma-separated list of engines: trims blanks and drops duplicates.
+/// Normalizes a comma-separated list of engines: trims blanks and refuses duplicates.
 pub fn engines(text: &str) -> Result<String, Error> {
     let names: Vec<&str> = text.split(',').map(str::trim).collect();
     let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
