@@ -12,8 +12,8 @@
 //!    file;
 //! 4. it was read only because folios are larger than a page: *large-folio rounding*;
 //! 5. otherwise by the cause that read it: read-around, async readahead, on-demand readahead,
-//!    advice (WILLNEED) of the program or of a governor, executable or huge-page readahead, or a single
-//!    page that left before it was accessed.
+//!    advice (WILLNEED) of the program or of a governor, executable or huge-page readahead, or a
+//!    single page that left before it was accessed.
 //!
 //! So the causes add up to the bytes read; *used* bytes are needed with any readahead, and more
 //! memory would have saved the *refetched* ones. Rounding is, in a HUGEPAGE window, the rest of the
