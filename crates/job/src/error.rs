@@ -314,7 +314,7 @@ pub enum Error {
         path: String,
     },
     /// The given size of an existing file is wrong.
-    #[error("{given} is not the size of '{path}', {found}; leave it out")]
+    #[error("--file-size {given} is not the size of '{path}', {found}; leave it out")]
     OtherSize {
         /// Path of the file.
         path: String,

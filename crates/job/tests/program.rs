@@ -270,7 +270,7 @@ fn an_existing_file_says_its_size_itself() {
     };
     let file = &valid("").unwrap().files[0].file;
     assert_eq!((file.size_bytes, file.sparse, file.path.as_deref()), (5000, true, Some("/x/f")));
-    refused(valid("size = '4k'\n"), "4k is not the size of '/x/f', 5000");
+    refused(valid("size = '4k'\n"), "--file-size 4k is not the size of '/x/f', 5000");
     assert!(valid("size = '5000'\nsparse = true\n").is_ok());
     let unread = spec("").validate(None).map_err(|error| error.to_string());
     refused(unread, "'/x/f' was not looked at");

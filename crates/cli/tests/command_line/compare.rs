@@ -258,8 +258,12 @@ fn a_cell_with_several_outcomes_is_warned_of_with_one_seed() {
     let warnings = report["warnings"].as_array().unwrap();
     let [warning] = &warnings[..] else { panic!("one warning: {warnings:?}") };
     let warning = warning.as_str().unwrap();
-    assert!(warning.starts_with("with other seeds p2 reads from "), "{warning}");
-    assert!(warning.ends_with(" to 223.6 GiB; give --seeds 25"), "{warning}");
+    // How many seeds fit into the time budget depends on the machine, the two outcomes do not.
+    let range = warning.strip_prefix("with other seeds p2 reads from ").expect(warning);
+    let range = range.strip_suffix(" GiB; give --seeds 25").expect(warning);
+    let (low, high) = range.split_once(" to ").expect(warning);
+    let [low, high] = [low, high].map(|figure| figure.parse::<f64>().expect(warning));
+    assert!((0.9..2.0).contains(&low) && (219.0..225.0).contains(&high), "{warning}");
     let text = stdout(&format!("{job} --seeds 4"));
     assert!(!text.contains("with other seeds"), "{text}");
     assert!(text.contains("Read from device over 4 seeds"), "{text}");

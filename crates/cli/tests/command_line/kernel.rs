@@ -81,7 +81,7 @@ fn what_is_not_this_kernels_is_refused() {
     fails("run --on kernel --workload first --accesses 1 --file-size 512p", 4, &["no room"]);
     for (args, words) in [
         ("run --workload first --file-size 1m --modules /lib", &["--image is missing"] as &[&str]),
-        ("run --image a --image b --workload first --file-size 1m", &["several", "compare"]),
+        ("run --image a --image b --workload first --file-size 1m", &["--image", "multiple times"]),
         ("run --on model --image /boot --workload first --file-size 1m", &["--on kernel"]),
     ] {
         fails(args, 2, words);

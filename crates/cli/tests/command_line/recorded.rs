@@ -384,7 +384,10 @@ fn an_older_recording_is_kept() {
     let output = command.current_dir(place.scratch.path("")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
-    assert!(message.contains("true.recording") && message.contains("--output"), "{message}");
+    assert!(
+        message.contains("true.recording") && message.contains("give -o another file"),
+        "{message}"
+    );
     assert_eq!(fs::read_to_string(older).unwrap(), "older");
 }
 

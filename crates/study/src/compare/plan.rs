@@ -331,7 +331,9 @@ fn cell(
     let mut own = input.in_variant(variant)?.or_shared(spec);
     (own.on, own.image, own.modules) = (spec.on.clone(), spec.image.clone(), None);
     let found = input.resolve(&mut own)?;
-    own.on = Some(engine.to_string());
+    // The model is the default: a job that names no engine stays as it was written.
+    let is_default = spec.on.is_none() && engine == EngineKind::Model.name();
+    own.on = (!is_default).then(|| engine.to_string());
     own.image = image.map(|image| image.path.clone());
     own.modules = image.and_then(|image| image.modules.clone());
     let of_kernel = match image {
