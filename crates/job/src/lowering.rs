@@ -148,10 +148,7 @@ impl JobSpec {
         flags.set_mapping(mapping);
         mapping.exec |= calls;
         for (number, phase) in phases.into_iter().enumerate() {
-            let lowered = phase.lowered(mapping).map_err(|error| match has_phases {
-                true => Error::InPhase { number: number + 1, error: Box::new(error) },
-                false => error,
-            })?;
+            let lowered = phase.lowered(mapping).map_err(|error| if has_phases { Error::InPhase { number: number + 1, error: Box::new(error) } } else { error })?;
             spec.thread[0].phase.extend(lowered);
         }
         Ok(spec)

@@ -17,8 +17,8 @@
 //!
 //! Whether there is one owner, whichever it is, follows from the Cauchy-Schwarz inequality: n * Q
 //! >=
-//! |sum c(i) * (p(i) - o)|^2, and **both sides are equal exactly when all mappings are of one
-//! point**. Earlier mms and the order of events do not matter.
+//! > |sum c(i) * (p(i) - o)|^2, and **both sides are equal exactly when all mappings are of one
+//! > point**. Earlier mms and the order of events do not matter.
 //!
 //! # Limits
 //!

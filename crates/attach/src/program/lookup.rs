@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(find_file(OsStr::new(""), Some(&path)), Err(LookupError::NotFound));
         // A directory that an ordinary user cannot search.
         fs::create_dir(at("closed")).unwrap();
-        fs::set_permissions(at("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(at("closed"), fs::Permissions::from_mode(0o0)).unwrap();
         let closed = at("closed");
         assert_eq!(find_file(program, Some(closed.as_os_str())), Err(LookupError::NotFound));
         let named = at("a");

@@ -259,7 +259,7 @@ fn many_files_are_summed() {
 #[test]
 fn jobs_that_no_trace_follows_are_refused() {
     let scratch = Scratch::new("explain-refused");
-    let with = |more: &str| scratch.file("job.toml", &format!("{TABLES}{more}"));
+    let with = |more: &str| scratch.file("job.toml", format!("{TABLES}{more}"));
     let second = "[[thread]]\nname = 'x'";
     let phase = "\n[[thread.phase]]\nmapping = 'ma'\nworkload = 'first'\naccesses = 1\n";
     for (more, words) in [

@@ -67,7 +67,7 @@ impl<'a> ProbeMapping<'a> {
         let callable = spec.mapping.exec && HAS_RETURN;
         let (is_there, is_reserved) = (AtomicBool::new(false), AtomicBool::new(true));
         Ok(ProbeMapping {
-            spec: spec,
+            spec,
             pages,
             reservation: room,
             page: page as usize,
@@ -325,7 +325,7 @@ pub(super) fn map_anonymous_page(spec: &NamedMapping) -> Result<ProbeMapping<'_>
     let room = AddressReservation { start: base, bytes, base };
     let (is_there, is_reserved) = (AtomicBool::new(true), AtomicBool::new(false));
     Ok(ProbeMapping {
-        spec: spec,
+        spec,
         pages: PageCount(1),
         reservation: room,
         page: bytes,

@@ -348,10 +348,7 @@ fn step_events<'a>(
             Box::new(job.reads(*len_bytes, accesses).map(move |block| {
                 let start = offset_bytes + block.offset_bytes;
                 let end = (start + block.len_bytes).div_ceil(size);
-                event(match is_direct {
-                    true => JobEventKind::DirectRead,
-                    false => JobEventKind::Read(PageIndex(start / size), PageIndex(end)),
-                })
+                event(if is_direct { JobEventKind::DirectRead } else { JobEventKind::Read(PageIndex(start / size), PageIndex(end)) })
             }))
         }
         ProgramStep::Madvise { mapping, advice: Madvise::Flag(flag), .. } => {

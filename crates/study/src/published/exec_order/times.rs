@@ -33,12 +33,12 @@ impl PhaseCounts {
         let counters = json!(run.counters);
         let since = |(name, counter)| {
             let all = counters.get(counter).and_then(Value::as_u64).unwrap_or(0);
-            (name, all - before.from_record(name))
+            (name, all - before.count(name))
         };
         PhaseCounts(COUNTER_NAMES.into_iter().map(since).collect())
     }
 
-    fn from_record(&self, name: &str) -> u64 {
+    fn count(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 }
@@ -76,7 +76,7 @@ impl Assumptions {
     /// time; an asynchronous one only the transfer, as long as that is the longest of the three.
     fn ms(&self, counts: &PhaseCounts) -> f64 {
         let cost = |name: &str| self.0.get(name).copied().unwrap_or(0.0);
-        let count = |name: &str| counts.from_record(name) as f64;
+        let count = |name: &str| counts.count(name) as f64;
         let processor = count("calls") * (cost("touch_ns") + cost("call_ns"))
             + (count("itlb_misses") - count("itlb_walks")).max(0.0) * cost("second_ns")
             + count("itlb_walks") * cost("walk_ns")
