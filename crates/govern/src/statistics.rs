@@ -59,6 +59,7 @@ pub enum MappingState {
     /// Governed until it was unmapped or its process ended.
     Ended,
     /// Formerly governed, advice restored.
+    #[serde(rename = "given-back")]
     Restored,
 }
 

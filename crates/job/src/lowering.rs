@@ -148,7 +148,13 @@ impl JobSpec {
         flags.set_mapping(mapping);
         mapping.exec |= calls;
         for (number, phase) in phases.into_iter().enumerate() {
-            let lowered = phase.lowered(mapping).map_err(|error| if has_phases { Error::InPhase { number: number + 1, error: Box::new(error) } } else { error })?;
+            let lowered = phase.lowered(mapping).map_err(|error| {
+                if has_phases {
+                    Error::InPhase { number: number + 1, error: Box::new(error) }
+                } else {
+                    error
+                }
+            })?;
             spec.thread[0].phase.extend(lowered);
         }
         Ok(spec)

@@ -249,7 +249,11 @@ fn misses_up_to(threshold: u16, pages: u64) -> Vec<Vec<Entry>> {
     let fault_on = |page: u64| {
         let counter = page as u16 + 1;
         let reads_window = counter <= threshold;
-        let read = if reads_window { window(Cause::ReadAround, page, page, 1, counter) } else { Decision::NoReadahead { index: PageIndex(page), mmap_miss: counter }.into() };
+        let read = if reads_window {
+            window(Cause::ReadAround, page, page, 1, counter)
+        } else {
+            Decision::NoReadahead { index: PageIndex(page), mmap_miss: counter }.into()
+        };
         let first = [lookup(page, false, counter - 1), miss(reads_window, counter), read];
         fault(page, &[&first[..], &[added(page, 0, 1)], &around(0, counter)].concat())
     };

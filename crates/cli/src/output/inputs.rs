@@ -33,7 +33,11 @@ impl Inputs {
         let spec = &input.spec;
         input.path.iter().for_each(|path| add("the job file".to_string(), path));
         for file in &spec.file {
-            let what = if spec.is_single_mapping() { "--file".to_string() } else { format!("the file '{}' of the job file", file.name) };
+            let what = if spec.is_single_mapping() {
+                "--file".to_string()
+            } else {
+                format!("the file '{}' of the job file", file.name)
+            };
             file.path.iter().for_each(|path| add(what.clone(), path));
         }
         let of_phases = spec.thread.iter().flat_map(|thread| &thread.phase);

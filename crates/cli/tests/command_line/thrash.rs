@@ -103,7 +103,7 @@ fn bad_input_is_told_in_one_line() {
     let thrash = "run --workload thrash";
     for (flags, words) in [
         ("--threads 0", &["--threads: 0 is out of range", "1 to 1024"] as &[&str]),
-        ("--cpus 0", &["'cpus': 0 is out of range"]),
+        ("--cpus 0", &["--cpus: 0 is out of range"]),
         ("--duration 0s", &["--duration: 0s is out of range", "1ns"]),
         ("--duration 10", &["--duration: unknown unit ''", "ns, us, ms, s"]),
         ("--duration 2d", &["--duration", "unknown unit 'd'"]),
@@ -112,7 +112,7 @@ fn bad_input_is_told_in_one_line() {
         ("--memory-max 64k", &["out of memory", "raise 'memory_max'"]),
         (
             "--memory-high 2g --memory-max 1g",
-            &["'memory_high': 2g is above memory.max of 1g", "lower"],
+            &["--memory-high: 2g is above memory.max of 1g", "lower"],
         ),
         ("--accesses 7", &["--accesses does not go with --workload thrash", "leave it out"]),
         ("--private", &["--private does not go with --workload thrash"]),

@@ -182,7 +182,11 @@ impl JobSpec {
     /// # Errors
     /// As for [`JobSpec::from_toml`] and [`JobSpec::from_flags`].
     pub fn read(text: &str) -> Result<JobSpec, Error> {
-        if job_file::has_tables(text) { JobSpec::from_toml(text) } else { JobSpec::from_flags(&JobFlags::from_toml(text)?) }
+        if job_file::has_tables(text) {
+            JobSpec::from_toml(text)
+        } else {
+            JobSpec::from_flags(&JobFlags::from_toml(text)?)
+        }
     }
 
     /// Parses a job file with tables.

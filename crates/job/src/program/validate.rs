@@ -79,7 +79,11 @@ impl JobSpec {
             return Err(ProgramError::AdvisedBlocks.into());
         }
         // The record of a job with a single mapping has phases only.
-        let parts = if program.is_single_mapping() { program.steps().count() } else { program.steps().count() + program.files.len() + program.mappings.len() };
+        let parts = if program.is_single_mapping() {
+            program.steps().count()
+        } else {
+            program.steps().count() + program.files.len() + program.mappings.len()
+        };
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
         within("runs", program.runs, 1, most_runs).map_err(keyed)?;
         program.resolve_spec();

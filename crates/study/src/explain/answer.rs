@@ -67,7 +67,8 @@ fn several_counters(
         counters.iter().filter(|(_, counter)| counter.moves.misses_above == 0).collect();
     let highest = went_on.iter().map(|(_, counter)| counter.max).max().unwrap_or(0);
     let is_shown = counters[0].1.visibility == CounterVisibility::Every;
-    let none_rose = if is_shown { format!(", and none rose above {highest}") } else { String::new() };
+    let none_rose =
+        if is_shown { format!(", and none rose above {highest}") } else { String::new() };
     match (stopped.len(), went_on.len()) {
         (0, _) => sentences.push(format!(
             "Readahead did not stop: a miss reads a single page only when the mmap_miss of its open \

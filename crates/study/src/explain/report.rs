@@ -159,7 +159,11 @@ impl ExplainRecord {
             let points = &counter.course;
             let threshold = Some(counter.threshold);
             let plot = pictures::counter_plot(points, accesses, counter.complete, threshold);
-            let title = if is_only { plot.title.clone() } else { format!("Open file {}: {}", open.name, plot.title) };
+            let title = if is_only {
+                plot.title.clone()
+            } else {
+                format!("Open file {}: {}", open.name, plot.title)
+            };
             Part::Plot(Plot { title, ..plot })
         };
         let drawn = known.iter().filter(|(_, counter)| counter.max.is_some());

@@ -348,7 +348,11 @@ fn step_events<'a>(
             Box::new(job.reads(*len_bytes, accesses).map(move |block| {
                 let start = offset_bytes + block.offset_bytes;
                 let end = (start + block.len_bytes).div_ceil(size);
-                event(if is_direct { JobEventKind::DirectRead } else { JobEventKind::Read(PageIndex(start / size), PageIndex(end)) })
+                event(if is_direct {
+                    JobEventKind::DirectRead
+                } else {
+                    JobEventKind::Read(PageIndex(start / size), PageIndex(end))
+                })
             }))
         }
         ProgramStep::Madvise { mapping, advice: Madvise::Flag(flag), .. } => {

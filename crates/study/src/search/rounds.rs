@@ -301,16 +301,33 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         case.case = CASES[of].to_string();
         case.job.machine = case.job.machine.filter(|name| machine_profile::needs_flag(name));
         let job = case.job.validate(input::host_release().as_deref())?;
-        let command = match job.accesses().nth(1) {
-            Some(_) => "filemap compare JOB.toml".to_string(),
-            None => {
-                let kernel = job.rules.kernel.name().to_string();
-                let flags = JobFlags { kernel: Some(kernel), ..case.job.clone() }.flags();
-                format!("filemap compare {}", flags.join(" "))
-            }
+        let kernel = job.rules.kernel.name().to_string();
+        let flags = in_flags(JobFlags { kernel: Some(kernel), ..case.job.clone() });
+        let command = match flags.phase.as_slice() {
+            [] => format!("filemap compare {}", flags.flags().join(" ")),
+            _ => "filemap compare JOB.toml".to_string(),
         };
         case.command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
         Ok(case)
+    }
+}
+
+/// `job` with its only phase as flags, if flags can express it: a phase with a seed of its own stays
+/// in a job file.
+fn in_flags(mut job: JobFlags) -> JobFlags {
+    match job.phase.pop() {
+        Some(only) if job.phase.is_empty() && only.seed.is_none() => JobFlags {
+            workload: only.workload,
+            accesses: only.accesses,
+            accesses_file: only.accesses_file,
+            fraction: only.fraction,
+            bs: only.bs,
+            ..job
+        },
+        last => {
+            job.phase.extend(last);
+            job
+        }
     }
 }
 
