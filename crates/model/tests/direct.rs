@@ -88,7 +88,7 @@ fn phase(rng: &mut Rng) -> String {
     match rng.below(4) {
         0 => format!("{{ mapping = 'm', workload = 'random', accesses = {accesses} }}"),
         1 => format!(
-            "{{ open = 'o', workload = '{kind}', accesses = {accesses}, bs = '{}' }}",
+            "{{ open = 'o', workload = '{kind}', accesses = {accesses}, bs = '{}b' }}",
             1 + rng.below(100_000)
         ),
         _ => format!(

@@ -114,7 +114,7 @@ impl Footer {
         format!("filemap {}, {}", text(VERSION), text("date"))
     }
 
-    /// The scope without the rules, which [`Footer::engine`] names.
+    /// The scope without the rules, which `Footer::engine` names.
     pub fn limits(&self) -> &str {
         self.rules_and_limits().map_or(&self.scope, |(_, limits)| limits)
     }

@@ -14,7 +14,7 @@ use crate::tree::{self, Tree};
 /// The list of mutations.
 const LIST: &str = "data/mutants.toml";
 
-/// The kind of generated sections that are made from [`LIST`].
+/// The kind of generated sections that are made from `LIST`.
 pub const KIND: &str = "mutants";
 
 /// A mutation of one rule, with the test that has to fail.

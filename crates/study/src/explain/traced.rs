@@ -68,7 +68,7 @@ enum LogEntry {
 }
 
 impl<'a> TraceExplainer<'a> {
-    /// An explainer for a run of `job`, with `pages_read` as for [`Explainer::new`].
+    /// An explainer for a run of `job`, with `pages_read` as for `Explainer::new`.
     pub fn new(job: &'a Job, visibility: CounterVisibility, pages_read: &[u64]) -> Self {
         TraceExplainer {
             job,

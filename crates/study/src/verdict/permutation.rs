@@ -59,7 +59,7 @@ pub fn paired_p_value(changes: &[f64]) -> f64 {
     far.map(|sum| shares[sum]).sum()
 }
 
-/// Smallest value that [`paired_p_value`] can take for this number of pairs.
+/// Smallest value that `paired_p_value` can take for this number of pairs.
 pub fn least_paired_p_value(pairs: usize) -> f64 {
     paired_p_value(&vec![1.0; pairs])
 }
