@@ -15,9 +15,9 @@
 //! is 0. So **m alone maps the folio exactly when n > 0 and the sums are n * x(m), n * y(m), n *
 //! q(m)**.
 //!
-//! Whether there is one owner, whichever it is, follows from the Cauchy-Schwarz inequality: n * Q is
-//! at least |sum c(i) * (p(i) - o)|^2, and **both sides are equal exactly when all mappings are of
-//! one point**. Earlier mms and the order of events do not matter.
+//! Whether there is one owner, whichever it is, follows from the Cauchy-Schwarz inequality: n * Q
+//! is at least |sum c(i) * (p(i) - o)|^2, and **both sides are equal exactly when all mappings are
+//! of one point**. Earlier mms and the order of events do not matter.
 //!
 //! # Limits
 //!

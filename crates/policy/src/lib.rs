@@ -1,8 +1,8 @@
 //! The governor's policy.
 //!
-//! [`FilePolicy`] is the policy for one file, across all of its mappings. It takes faults and returns
-//! ranges of pages to read. It has no clock and does no I/O, so the same faults always give the
-//! same answers. Read costs are an input.
+//! [`FilePolicy`] is the policy for one file, across all of its mappings. It takes faults and
+//! returns ranges of pages to read. It has no clock and does no I/O, so the same faults always give
+//! the same answers. Read costs are an input.
 //!
 //! A stream continues when the program reaches its requested window: the minor fault there shows
 //! that the window is used, so no page has to be left out to detect that. Windows grow by a factor

@@ -274,7 +274,8 @@ proptest! {
         all.extend(events(&drafts).into_iter().map(|mut event| {
             // Index 0 of each kind is taken by the objects of `begin`.
             shift(&mut event.kind);
-            let introduces = matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. });
+            let introduces =
+                matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. });
             event.thread += u32::from(!introduces);
             event
         }));

@@ -179,8 +179,8 @@ impl<W> RecordOutcome<W> {
         } else if stayed > 0 {
             format!(
                 "the recording in '{name}' may lack touches: {stayed} times a page stayed in its \
-                 process while more than {MAX_OPEN_PAGES} others were touched, as another mapping has \
-                 it, it was written to or locked, or the machine is too busy"
+                 process while more than {MAX_OPEN_PAGES} others were touched, as another mapping \
+                 has it, it was written to or locked, or the machine is too busy"
             )
         } else {
             return None;

@@ -1,8 +1,8 @@
 //! Advice for a program that reads too much.
 //!
-//! A [`AdviseBench`] tries each [`AdviceChange`] in the model, alone and in pairs. [`AdviseRecord`] has the answer
-//! for each file, the code to write, and the conditions that would change the answer. Changes that
-//! need a patched kernel are not tried.
+//! A [`AdviseBench`] tries each [`AdviceChange`] in the model, alone and in pairs. [`AdviseRecord`]
+//! has the answer for each file, the code to write, and the conditions that would change the
+//! answer. Changes that need a patched kernel are not tried.
 //!
 //! A change helps if it reads less or is faster by 5 %, and neither slower nor reads more by as
 //! much. The fastest wins. Changes within 10 % of it, or faster at half or double the latency, tie.

@@ -71,7 +71,7 @@ impl Rule {
             ),
             Rule::MissesCredited => (
                 "how hits take from the counter of misses",
-                "readahead::miss::credited",
+                "readahead::miss::after_hits",
                 &["filemap_map_pages", "do_async_mmap_readahead"],
             ),
             Rule::StreamMiss => (

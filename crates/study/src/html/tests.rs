@@ -240,11 +240,14 @@ fn what_is_no_record_is_told_in_one_line() {
     for (json, words) in [
         ("", "no record of filemap"),
         ("[1]", "no record of filemap"),
-        ("{\"schema\": 1}", "no page of this record; give"),
-        ("{\"schema\": 2, \"runs\": []}", "its schema is 2, and 1 is known"),
+        ("{\"schema\": 1}", "its schema is 1, and this filemap reads 2"),
+        ("{\"schema\": 2, \"runs\": []}", "no page of this record"),
         ("{\"runs\": []}", "no page of this record"),
-        ("{\"schema\": 1, \"runs\": []}", "missing field `job`"),
-        ("{\"schema\": 1, \"regressions\": [], \"cells\": [], \"environment\": {}}", "nothing"),
+        ("{\"schema\": 2, \"kind\": \"run\", \"runs\": []}", "missing field `job`"),
+        (
+            r#"{"schema": 2, "kind": "compare", "regressions": [], "cells": [], "environment": {}}"#,
+            "nothing",
+        ),
     ] {
         let error = page(json).unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains('\n'), "{json}: {error}");

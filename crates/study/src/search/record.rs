@@ -217,8 +217,8 @@ fn counted(things: u64, one: &str, several: &str) -> String {
 }
 
 /// Suggested next steps.
-const NEXT_STEPS: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are \
-    in --json and --output. To repeat a case on two booted kernels as well, add to its command: --on \
+const NEXT_STEPS: &str = "The largest difference of each mechanism, and mechanisms beyond the tenth, are in --json and \
+    --output. To repeat a case on two booted kernels as well, add to its command: --on \
     model,kernel --image FIRST --image SECOND. Give --kernel to the search where theirs is \
     another. No kernel limits the page cache alone, so a case with cache_limit is of the model \
     only.";

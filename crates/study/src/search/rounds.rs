@@ -312,8 +312,8 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     }
 }
 
-/// `job` with its only phase as flags, if flags can express it: a phase with a seed of its own stays
-/// in a job file.
+/// `job` with its only phase as flags, if flags can express it: a phase with a seed of its own
+/// stays in a job file.
 fn in_flags(mut job: JobFlags) -> JobFlags {
     match job.phase.pop() {
         Some(only) if job.phase.is_empty() && only.seed.is_none() => JobFlags {

@@ -63,7 +63,8 @@ pub(super) fn stacked_areas(
         (draw_accesses_axis(&accesses_axis(accesses), (MARGIN_ABOVE, BOTTOM)))
         @for (class, path) in &areas { path class=(class) d=(path) {} }
         @for number in 0..intervals {
-            (hover_column((bound(number), bound(number + 1)), (MARGIN_ABOVE, BOTTOM), &describe(number)))
+            @let columns = (bound(number), bound(number + 1));
+            (hover_column(columns, (MARGIN_ABOVE, BOTTOM), &describe(number)))
         }
     }
 }

@@ -51,8 +51,9 @@ fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
             @let end = window.start.saturating_add(window.pages);
             @let tall = (window.pages as f64 / span * HEIGHT).max(LEAST);
             @let y = (height(end as f64)).min(bottom - tall);
+            @let x = axis.position(window.access as f64).min(PLOT_LEFT + PLOT_WIDTH - width);
             rect class=(share_class(window.read, window.used))
-                x=(round(axis.position(window.access as f64).min(PLOT_LEFT + PLOT_WIDTH - width))) y=(round(y))
+                x=(round(x)) y=(round(y))
                 width=(round(width)) height=(round(tall)) data-t=(window_text(window)) {}
         }
     };
