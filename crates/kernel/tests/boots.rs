@@ -51,6 +51,7 @@ fn main() -> ExitCode {
     })
 }
 
+#[allow(clippy::ptr_arg, reason = "the harness passes each test a `&String`")]
 fn jobs_that_share_a_boot_equal_jobs_alone(path: &String) {
     let seed = std::env::var("FILEMAP_SEED").map_or(1, |text| text.parse().expect("a number"));
     let is_full = std::env::var_os("FILEMAP_FULL").is_some();
@@ -187,6 +188,7 @@ fn lies_among(run: &Run, others: &[Run]) -> bool {
 }
 
 /// A job that the guest cannot run, between two that it can.
+#[allow(clippy::ptr_arg, reason = "the harness passes each test a `&String`")]
 fn failing_job_leaves_the_others(path: &String) {
     let mut jobs: Vec<Job> = (0..3).map(|number| random_job(path, 7, number)).collect();
     // No kernel has this switch.

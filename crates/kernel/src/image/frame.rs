@@ -100,7 +100,7 @@ impl FrameHeader {
     }
 
     /// Its line.
-    pub(super) fn to_line(&self) -> String {
+    pub(super) fn to_line(self) -> String {
         format!("{MAGIC}{} {:016x}\n", self.fields(), self.check)
     }
 

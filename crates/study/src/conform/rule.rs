@@ -114,7 +114,9 @@ impl Rule {
                 "readahead::layout::Layout",
                 &["page_cache_ra_order", "page_cache_ra_unbounded"],
             ),
-            Rule::Read => ("what read(2) leaves behind", "fault::read::ReadCall", &["filemap_read"]),
+            Rule::Read => {
+                ("what read(2) leaves behind", "fault::read::ReadCall", &["filemap_read"])
+            }
         }
     }
 
