@@ -61,7 +61,7 @@ fn rest(pages_bytes: u64) -> u64 {
     RESERVE_BYTES + pages_bytes / OVERHEAD_PART
 }
 
-/// The largest size of which `times` copies need at most `available`; 0 if none does.
+/// The largest size that fits `times` times into `available`; 0 if none does.
 fn largest_that_fits(times: u64, available: u64) -> u64 {
     let room = u128::from(available.saturating_sub(RESERVE_BYTES));
     let share = u128::from(OVERHEAD_PART);

@@ -75,7 +75,7 @@ struct Measuring<'a> {
     apply: bool,
     /// Sizes that are not measured, with the reason.
     left_out: BTreeMap<u64, String>,
-    /// Sizes of which the kernel did not provide enough folios in some repeats.
+    /// Folio sizes that the kernel did not provide often enough in some repeats.
     short: BTreeMap<u64, Shortage>,
     /// Minimum share of folios that had their size.
     shares: BTreeMap<u64, f64>,

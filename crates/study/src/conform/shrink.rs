@@ -49,7 +49,7 @@ pub(super) struct ShrinkContext<'a> {
 /// The smallest job found in which the kernel of `bench` differs from the model as in `case`.
 ///
 /// # Errors
-/// Those of the bench.
+/// Errors of the bench.
 pub(super) fn shrink_job(
     bench: &mut ConformBench,
     case: &ConformCase,

@@ -30,7 +30,7 @@ pub(super) struct ComparedJob<'a> {
 /// run on `bench`, and what other series explain. `validate` makes jobs for its kernel.
 ///
 /// # Errors
-/// Those of the bench.
+/// Errors of the bench.
 pub(super) fn conformance(
     compared: &[ComparedJob],
     on: &ComparedKernel,
