@@ -23,26 +23,26 @@ use crate::storage::Storage;
 use crate::temporary::FileContents;
 use crate::{Error, page_size, temporary};
 
-/// Smallest file that is calibrated on, in bytes.
+/// Minimum size of the calibration file, in bytes.
 pub const MIN_BYTES: u64 = 64 << 20;
 
-/// Pages that are read or mapped one by one.
+/// Number of single-page accesses, for reads and for mappings.
 const SINGLES: u64 = 1024;
 
-/// Most windows that are read.
+/// Maximum number of windows to read.
 const MAX_WINDOWS: u64 = 256;
 
-/// CPU costs are the minimum of this many tries: in a slower one the processor was taken away.
+/// CPU costs are the minimum over at most this many tries; slower tries were preempted.
 const MAX_TRIES: u32 = 5;
 
-/// Pages of a fault-around, by default.
+/// Default fault-around size in bytes.
 const AROUND_BYTES: u64 = 64 << 10;
 
-/// Size of the readahead by which adding pages is timed, and how often it is repeated.
+/// Readahead size used to time adding pages, and the number of repeats.
 const ADDED_BYTES: u64 = 2 << 20;
 const ADDED_TIMES: u64 = 8;
 
-/// A file on which this machine is measured. It has no name and goes with the process.
+/// The file on which this machine is measured. It is unnamed, so it disappears with the process.
 #[derive(Debug)]
 pub struct CalibrationFile {
     file: File,
@@ -51,27 +51,26 @@ pub struct CalibrationFile {
     pages: u64,
 }
 
-/// What one round of measuring gives, in nanoseconds.
+/// Results of one round, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceSample {
-    /// An access to a mapped page that is in no cache of the processor.
+    /// An access to a mapped page that misses the CPU caches.
     pub touch_ns: f64,
-    /// An access that faults on a cached page which has no cached neighbour.
+    /// A fault on a cached page without cached neighbours.
     pub minor_ns: f64,
-    /// An access that faults on a cached page and maps [`DeviceSample::around_pages`].
+    /// A fault on a cached page that maps [`DeviceSample::around_pages`] pages.
     pub around_ns: f64,
-    /// Pages that it maps.
+    /// Number of pages that such a fault maps.
     pub around_pages: u64,
     /// An access that reads a single page, in a mapping advised RANDOM.
     pub single_ns: f64,
-    /// An access that reads a whole window around it, one window after the other.
+    /// An access that reads a whole window around it, window after window.
     pub window_ns: f64,
     /// Pages of that window: the readahead size.
     pub window_pages: u64,
-    /// A page that is added to the page cache, without the device.
+    /// Adding a page to the page cache, without the device.
     pub add_page_ns: f64,
-    /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`]: the
-    /// median of some.
+    /// A read that bypasses the page cache, one at a time: the median for each of [`DIRECT_BYTES`].
     pub direct_ns: [f64; DIRECT_BYTES.len()],
     /// Time between the completions of two such reads, the second issued at half of the time of the
     /// first, relative to the time of one read: 0 when both complete together.
@@ -91,17 +90,17 @@ impl CalibrationFile {
         Ok(CalibrationFile { pages: bytes / page_size(), file, path, storage })
     }
 
-    /// By which name this process and its children open the file.
+    /// The path by which this process and its children open the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the file lies.
+    /// Storage of the file.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// Entries of the ring through which its device is given requests, where the kernel says.
+    /// Number of entries in the device's request ring, if the kernel reports it.
     pub fn ring_entries(&self) -> Option<u32> {
         direct::ring_entries(&self.path)
     }
@@ -109,7 +108,7 @@ impl CalibrationFile {
     /// Measures everything once.
     ///
     /// # Errors
-    /// The file cannot be made cold; no readahead size to measure windows with.
+    /// The file cannot be made cold, or there is no readahead size to measure windows with.
     pub fn sample(&self) -> Result<DeviceSample, Error> {
         let ra_pages = self.storage.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
         if ra_pages < 2 || ra_pages * 4 > self.pages {
@@ -131,7 +130,7 @@ impl CalibrationFile {
         Ok(sample)
     }
 
-    /// Single pages, cold, and then mapped again while only they are cached.
+    /// Reads single cold pages, then maps them again while nothing else is cached.
     fn singles(&self, sample: &mut DeviceSample) -> Result<(), Error> {
         let apart = self.pages / SINGLES;
         let pages =
@@ -145,7 +144,8 @@ impl CalibrationFile {
         Ok(())
     }
 
-    /// Whole windows, cold: one access in the middle of each. Returns the pages that they cover.
+    /// Reads whole cold windows, by one access in the middle of each. Returns the number of pages
+    /// covered.
     fn windows(&self, sample: &mut DeviceSample) -> Result<u64, Error> {
         let size = sample.window_pages;
         let windows = (self.pages / size).min(MAX_WINDOWS);
@@ -156,7 +156,8 @@ impl CalibrationFile {
         Ok(windows * size)
     }
 
-    /// Faults that map as many pages as they can, of the first `covered`, which are cached.
+    /// Faults that map as many pages as possible, among the first `covered` pages, which are
+    /// cached.
     fn arounds(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         sample.around_pages = (AROUND_BYTES / page_size()).max(1);
         let apart = covered / SINGLES / sample.around_pages * sample.around_pages;
@@ -167,15 +168,15 @@ impl CalibrationFile {
         Ok(())
     }
 
-    /// Pages that are mapped, of the first `covered`, which are cached. They exceed the processor's
-    /// caches.
+    /// Touches mapped pages among the first `covered`, which are cached. Together they exceed the
+    /// CPU caches.
     fn touches(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         let phases = [(0..covered).collect(), (0..covered).collect()];
         sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;
         Ok(())
     }
 
-    /// Nanoseconds of each phase, in the fastest of some tries.
+    /// Nanoseconds of each phase, in the fastest of several tries.
     fn fastest(&self, advice: Advice, phases: &[Vec<u64>]) -> Result<Vec<f64>, Error> {
         let mut fastest = vec![f64::INFINITY; phases.len()];
         for _ in 0..MAX_TRIES {
@@ -187,7 +188,7 @@ impl CalibrationFile {
         Ok(fastest)
     }
 
-    /// Nanoseconds for each page that is asked for and not waited for.
+    /// Nanoseconds per page to submit readahead without waiting for it.
     fn added(&self) -> Result<f64, Error> {
         self.make_cold()?;
         let bytes = ADDED_BYTES.min(self.pages * page_size() / ADDED_TIMES);
@@ -207,7 +208,7 @@ impl CalibrationFile {
         drop_open_file(&self.file, &self.path)
     }
 
-    /// The cost of touching `phases` of pages in a mapping with this advice.
+    /// Cost of touching the pages of `phases` in a mapping with `advice`.
     fn probe(&self, advice: Advice, phases: Vec<Vec<u64>>) -> Result<Vec<PhaseCost>, Error> {
         let steps = phases.into_iter().map(|pages| ProgramStep::touch(0, pages)).collect();
         let mut process =
@@ -218,7 +219,7 @@ impl CalibrationFile {
     }
 }
 
-/// A permutation of `0..count` that leaves no neighbours together.
+/// A permutation of `0..count` in which no two neighbours stay adjacent.
 fn shuffled(number: u64, count: u64) -> u64 {
     let mut step = (count * 5 / 13).max(1);
     while common_divisor(step, count) > 1 {

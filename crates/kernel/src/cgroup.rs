@@ -1,4 +1,4 @@
-//! A memory cgroup of our own, version 1 or 2.
+//! A memory cgroup for one run, version 1 or 2.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -8,16 +8,16 @@ use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::procstat::VmStat;
 
-/// How much memory the cgroup may use, in bytes.
+/// Memory limits of the cgroup, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupLimits {
-    /// The hard limit: what charges beyond it reclaims first.
+    /// The hard limit (`memory.max`): a charge that exceeds it reclaims first.
     pub max_bytes: Option<u64>,
     /// The soft limit of version 2 (`memory.high`).
     pub high_bytes: Option<u64>,
 }
 
-/// Which interface the machine mounts.
+/// The cgroup version that the machine mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// `memory.limit_in_bytes`; it has no `memory.high`.
@@ -84,7 +84,7 @@ impl MemoryCgroup {
         &self.path
     }
 
-    /// Which interface it has.
+    /// The cgroup version.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -94,12 +94,12 @@ impl MemoryCgroup {
         VmStat::read(&self.path.join("memory.stat"))
     }
 
-    /// Bytes that are charged to it now.
+    /// Bytes currently charged to it.
     pub fn usage_bytes(&self) -> Result<u64, Error> {
         number_in(&self.path.join(self.version.usage_file()))
     }
 
-    /// Whether the kernel killed a process in it because the limit left no page.
+    /// Whether the OOM killer killed a process in it.
     pub fn has_killed(&self) -> bool {
         let name = match self.version {
             Version::V1 => "memory.oom_control",
@@ -159,7 +159,7 @@ fn number_in(path: &Path) -> Result<u64, Error> {
     })
 }
 
-/// Looks whether a cgroup with `limits` can be made; the root of its hierarchy.
+/// Checks whether a cgroup with `limits` can be created. Returns the root of its hierarchy.
 ///
 /// # Errors
 /// As for [`MemoryCgroup::create`].

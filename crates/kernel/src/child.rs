@@ -13,11 +13,11 @@ use rustix::process::{
 
 use crate::shutdown;
 
-/// How often a running child is looked at.
+/// Interval at which a running child is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Keeps signals of the terminal from the child, and has the kernel kill it when this process ends,
-/// by SIGKILL too.
+/// Shields the child from terminal signals, and has the kernel kill it when this process ends, even
+/// by SIGKILL.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     command.process_group(0);
@@ -25,8 +25,8 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(move || set_parent_death_signal(parent)) };
 }
 
-/// The same for a child that has a session of its own, and so no terminal: reading from one would
-/// stop a background process.
+/// Likewise for a child in its own session, which has no controlling terminal: reading from one
+/// would stop a background process.
 pub(crate) fn die_with_parent_in_session(command: &mut Command) {
     let parent = getpid();
     let before_exec = move || {
@@ -37,14 +37,14 @@ pub(crate) fn die_with_parent_in_session(command: &mut Command) {
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Has the kernel kill this process when the thread of its `parent` ends that started it. Nothing
-/// here allocates, so that a child may call it between fork and exec.
+/// Has the kernel kill this process when the thread of `parent` that started it exits. Does not
+/// allocate, so a child may call it between fork and exec.
 ///
 /// # Errors
-/// When the parent is gone already.
+/// The parent has already exited.
 pub fn set_parent_death_signal(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before the line above took effect.
+    // The parent may have exited before the call took effect.
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = ChildProcess::spawn(command)?;
     let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
-    // Both pipes are read, as either could fill up.
+    // Both pipes are drained, since either could fill up.
     let stderr = std::thread::spawn(move || read_all(stderr));
     let stdout = read_all(stdout)?;
     let stderr = stderr.join().expect("reading does not panic")?;
@@ -66,7 +66,7 @@ fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes)).map(|_| bytes)
 }
 
-/// A child while it runs; killed and reaped when dropped.
+/// A running child; killed and reaped on drop.
 #[derive(Debug)]
 pub(crate) struct ChildProcess(pub(crate) Child);
 
@@ -74,19 +74,19 @@ impl ChildProcess {
     /// Starts a child that is killed when this process ends because of a signal.
     ///
     /// # Errors
-    /// When it cannot be started, or the process is ending.
+    /// The child cannot be started, or this process is shutting down.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         shutdown::spawn(command).map(ChildProcess)
     }
 
-    /// Kills the child if it has not ended, and says how it did.
+    /// Kills the child if it is still running. Returns its exit status.
     pub(crate) fn kill_and_wait(&mut self) -> io::Result<ExitStatus> {
-        // It fails only for a child that has been reaped already.
+        // Fails only if the child has already been reaped.
         let _ = self.0.kill();
         self.wait_exit()
     }
 
-    /// Waits for the end of the child, and says how it ended.
+    /// Waits for the child to exit. Returns its exit status.
     pub(crate) fn wait_exit(&mut self) -> io::Result<ExitStatus> {
         loop {
             if self.poll_exit()
@@ -97,10 +97,10 @@ impl ChildProcess {
         }
     }
 
-    /// Waits until the child ends, `until` has something to say, or `limit` is over.
+    /// Waits until the child exits, `until` returns a value, or `limit` has passed.
     ///
     /// # Errors
-    /// When the child cannot be watched.
+    /// The child cannot be watched.
     pub(crate) fn wait<T>(
         &mut self,
         limit: Duration,
@@ -122,7 +122,7 @@ impl ChildProcess {
         }
     }
 
-    /// Waits for the child's death, for a short time. Returns whether it may be dead.
+    /// Waits briefly for the child's death. Returns whether it may be dead.
     ///
     /// wait(2) for a live child could consume the ptrace stop of one of its threads.
     fn poll_exit(&self) -> bool {
@@ -138,7 +138,7 @@ impl ChildProcess {
         }
     }
 
-    /// Reaps a dead child; its number may become another's from then on.
+    /// Reaps the child if it is dead. Its PID may be reused from then on.
     fn try_reap(&mut self) -> io::Result<Option<ExitStatus>> {
         shutdown::try_reap(&mut self.0)
     }
@@ -147,11 +147,11 @@ impl ChildProcess {
 /// Why a wait for a child ended.
 #[derive(Debug)]
 pub(crate) enum WaitResult<T> {
-    /// It has ended.
+    /// The child exited.
     Exited(ExitStatus),
-    /// It runs, and there is a reason not to wait.
+    /// The child is running, but the caller's condition was met.
     Interrupted(T),
-    /// It runs after its time.
+    /// The child is still running after the time limit.
     TimedOut,
 }
 

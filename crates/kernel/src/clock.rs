@@ -1,14 +1,13 @@
-//! The clocks of processes and of threads.
+//! Clocks of processes and threads.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now by `CLOCK_MONOTONIC`, which processes and the kernel's events have in common, in
-/// nanoseconds.
+/// Current time of `CLOCK_MONOTONIC`, shared by processes and trace events, in nanoseconds.
 pub fn now_ns() -> u64 {
     ns(ClockId::Monotonic)
 }
 
-/// Time that this thread has run for, in nanoseconds.
+/// CPU time of this thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     ns(ClockId::ThreadCPUTime)
 }

@@ -10,11 +10,11 @@ use rustix::fs::{Advice, fadvise, fdatasync, fsync};
 use crate::residency::{CacheStat, resident_pages};
 use crate::{Error, page_size, shutdown};
 
-/// Pages may still be on their way to the lists from which they can be dropped.
+/// Number of attempts: pages may still be in per-CPU batches, from which they cannot be dropped.
 const ATTEMPTS: u32 = 10;
 
-/// A file may be dropped without asking when at most this many pages are cached, or one page in
-/// `HOT_ONE_IN`: reading its header leaves as much.
+/// A file may be dropped without `--cold` if at most this many of its pages are cached, or one page
+/// in `HOT_ONE_IN`: reading its header leaves as many.
 const HOT_PAGES: u64 = 64;
 const HOT_ONE_IN: u64 = 100;
 
@@ -27,7 +27,7 @@ pub fn drop_file(path: &Path) -> Result<(), Error> {
     drop_open_file(&file, path)
 }
 
-/// [`drop_file`] for a file that is open already.
+/// [`drop_file`] for an open file.
 pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
     let mut left = CacheStat::default();
     for attempt in 0..ATTEMPTS {
@@ -58,18 +58,18 @@ pub fn drop_pages(file: &File) {
     }
 }
 
-/// Drops what can be dropped of the file at `path`, if it is still there.
+/// Drops what can be dropped of the file at `path`, if it still exists.
 pub(crate) fn try_to_drop(path: &Path) {
     if let Ok(file) = File::open(path) {
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
     }
 }
 
-/// Refuses a file with more cached pages than `HOT_ONE_IN` and `HOT_PAGES` allow: running programs
-/// may need them.
+/// Refuses a file with more cached pages than `HOT_ONE_IN` and `HOT_PAGES` allow, since running
+/// programs may need them.
 ///
 /// # Errors
-/// [`Error::InPageCache`]; when neither `cachestat` nor `mincore` is permitted.
+/// [`Error::InPageCache`]; neither `cachestat` nor `mincore` is permitted.
 pub(crate) fn require_cold(file: &File, path: &Path) -> Result<(), Error> {
     let bytes = file.metadata().map_err(|error| Error::os("read the size of", path, error))?.len();
     let pages = bytes.div_ceil(page_size());
@@ -80,7 +80,7 @@ pub(crate) fn require_cold(file: &File, path: &Path) -> Result<(), Error> {
     Err(Error::InPageCache { path: path.to_owned(), cached, pages })
 }
 
-/// Counts by `cachestat`, or by `mincore` where that is missing (before 6.5) or not permitted.
+/// Counts by `cachestat`, or by `mincore` if `cachestat` is missing (before 6.5) or not permitted.
 fn still_cached(file: &File, path: &Path) -> Result<CacheStat, Error> {
     match CacheStat::query(file, ..) {
         Ok(stat) => Ok(stat),

@@ -1,4 +1,4 @@
-//! Checks what commands need of this machine, with a remedy for what is missing.
+//! Checks what commands need on this machine, with a remedy for each missing requirement.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,20 +20,20 @@ use crate::temporary::available_bytes;
 use crate::trace::TraceFs;
 use crate::{Error, page_size};
 
-/// One thing that commands use, and whether it is here.
+/// A requirement of commands, and whether this machine meets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineCheck {
-    /// What it is.
+    /// Name of the requirement.
     pub name: &'static str,
-    /// The commands and flags that use it, separated by commas: one of [`COMMANDS`] each.
+    /// The commands and flags that need it, separated by commas; each is one of [`COMMANDS`].
     pub used_by: &'static str,
-    /// How it is here; or why it is not.
+    /// How the requirement is met, or why it is not.
     pub state: Result<String, String>,
     /// The remedy, or a remark.
     pub note: Option<String>,
 }
 
-/// What can be asked of the program that uses more than a file and a processor.
+/// The commands and flags that need more than a file and a CPU.
 pub const COMMANDS: [&str; 16] = [
     "run --on kernel",
     "compare --on kernel",
@@ -60,17 +60,17 @@ const MEASURED: &str = "run --on kernel, compare --on kernel, explain --on kerne
 /// Commands that report cached pages.
 const CACHE_COUNTS: &str = "run --on kernel, compare --on kernel, conform, published --full";
 
-/// Commands that make files of their own.
+/// Commands that create files.
 const TEMPORARY: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform, \
                          calibrate, published --full, --image";
 
-/// Commands that make scratch filesystems, some of them with a flag only.
+/// Commands that create scratch filesystems, some of them only with a flag.
 const SCRATCH: &str = "--read-ahead-kb, explain --on kernel, conform";
 
-/// Commands that make filesystems, also on the disk of a guest.
+/// Commands that create filesystems, including those on a guest's disk.
 const FILESYSTEM: &str = "--read-ahead-kb, explain --on kernel, conform, --image";
 
-/// Looks at everything that commands use. Nothing that is changed for it stays.
+/// Checks all requirements. Changes made for a check are undone.
 pub fn checks(journal: &Journal) -> Vec<MachineCheck> {
     vec![
         rules(),
@@ -226,7 +226,7 @@ fn mkfs(name: &'static str, filesystem: ScratchFilesystem) -> MachineCheck {
 }
 
 fn debugfs() -> MachineCheck {
-    // A kernel that is locked down shows the file, and refuses to open it.
+    // Under kernel lockdown the file is visible, but cannot be opened.
     let opened = fs::File::options().read(true).write(true).open(FAULT_AROUND_FILE);
     let found = match opened.map_err(|error| error.raw_os_error()) {
         Ok(_) => Ok(FAULT_AROUND_FILE.to_owned()),
@@ -264,7 +264,7 @@ fn folio_sizes(sizes: &ThpSettings) -> MachineCheck {
     check("folio sizes", "folio-ops", found)
 }
 
-/// Ascending sizes of folios: by the first and the last where none between them is missing.
+/// Formats ascending folio sizes, as first and last if no size in between is missing.
 fn format_sizes(sizes: &[u64]) -> String {
     match sizes {
         [first, .., last] if sizes.is_sorted_by(|&size, &next| next == 2 * size) => {
@@ -327,7 +327,7 @@ fn interference() -> MachineCheck {
     MachineCheck { name: "quiet page cache", used_by: MEASURED, state, note }
 }
 
-/// Whether a program can be started by its name.
+/// Whether `program` is found in PATH.
 fn installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| {

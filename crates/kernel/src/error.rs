@@ -1,14 +1,14 @@
-//! What can go wrong on a real kernel.
+//! Errors of operations on a real kernel.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::image::Incident;
 
-/// Why something could not be done here. Each message is one line and names the remedy.
+/// Errors of this crate. Each message is one line and names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Only root may do this.
+    /// The action requires root.
     #[error("{what} needs root: run it as root, or leave out what needs root")]
     NeedsRoot {
         /// The action.
@@ -22,7 +22,7 @@ pub enum Error {
         /// What to install, enable or do instead.
         remedy: String,
     },
-    /// A signal ends the process: nothing is begun any more.
+    /// The process is shutting down after a signal: nothing new is started.
     #[error("a signal ended this")]
     ShuttingDown,
     /// A system call on a path failed.
@@ -30,9 +30,9 @@ pub enum Error {
     Os {
         /// The action, as a verb phrase.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// The error of the system.
+        /// The system error.
         source: io::Error,
     },
     /// A system call that concerns no path failed.
@@ -40,10 +40,10 @@ pub enum Error {
     Call {
         /// The action, as a verb phrase.
         action: &'static str,
-        /// The error of the system.
+        /// The system error.
         source: io::Error,
     },
-    /// The trace is not complete.
+    /// Trace events were lost.
     #[error("the trace lost {lost} events in {buffer_kib} KiB per CPU: use fewer accesses")]
     LostEvents {
         /// Events that were overwritten or dropped.
@@ -51,7 +51,7 @@ pub enum Error {
         /// Size of the buffer.
         buffer_kib: u64,
     },
-    /// A line of the trace is not as this program knows it.
+    /// A trace line has an unknown format.
     #[error(
         "cannot read trace event '{line}': this kernel writes it in an unknown format, report it"
     )]
@@ -59,7 +59,7 @@ pub enum Error {
         /// The line.
         line: String,
     },
-    /// Pages of a file would not leave the page cache.
+    /// Pages of a file could not be dropped from the page cache.
     #[error(
         "'{}' keeps {pages} pages in the page cache ({dirty} dirty, {writeback} in writeback): \
          end the programs that map, lock or write it",
@@ -75,7 +75,7 @@ pub enum Error {
         /// Of these, being written.
         writeback: u64,
     },
-    /// There is no place for a journal where there should be one.
+    /// The journal cannot be created in this directory.
     #[error(
         "there can be no journal in '{}': {reason}; name a directory in FILEMAP_STATE, by its \
          whole path, in which you can write",
@@ -97,7 +97,7 @@ pub enum Error {
         /// Journal directory.
         path: PathBuf,
     },
-    /// Others take the pages of a file while it is watched.
+    /// Other processes evict pages of the file while it is observed.
     #[error(
         "something else removed pages of '{}' from the page cache in {runs} runs: stop what \
          reclaims memory (such as DAMON), or use fewer accesses",
@@ -106,17 +106,17 @@ pub enum Error {
     Disturbed {
         /// The file.
         path: PathBuf,
-        /// Runs that were tried.
+        /// Number of runs tried.
         runs: u32,
     },
-    /// A tool that makes a filesystem failed.
+    /// A tool that creates a filesystem failed.
     #[error("{tool} on '{}' failed: {message}", path.display())]
     Tool {
         /// Its name.
         tool: &'static str,
         /// The device or file.
         path: PathBuf,
-        /// The first line that it printed.
+        /// The first line of its output.
         message: String,
     },
     /// A program that was run failed.
@@ -127,7 +127,7 @@ pub enum Error {
         /// How it ended, or why its output is invalid.
         message: String,
     },
-    /// The disk has no room for what a run writes.
+    /// There is not enough disk space for a run.
     #[error(
         "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, beside \
          a reserve that stays free; name another directory in TMPDIR, or give {remedy}",
@@ -136,14 +136,14 @@ pub enum Error {
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// Bytes that the run writes.
+        /// Bytes to be written.
         bytes: u64,
-        /// What may be written there.
+        /// Bytes that may be written there.
         available_bytes: u64,
-        /// What to give that takes less.
+        /// A change to the job that needs less space.
         remedy: &'static str,
     },
-    /// A file that others use is in the page cache, and was to be dropped from it.
+    /// A file that other programs may use is cached, so it is not dropped.
     #[error(
         "{cached} of the {pages} pages of '{}' are in the page cache, and programs may need them \
          there: give --cold to drop them, or use a copy of the file",
@@ -157,7 +157,7 @@ pub enum Error {
         /// Pages of the file.
         pages: u64,
     },
-    /// A file does not have, or no longer has, the size that the job says.
+    /// The file does not have, or no longer has, the size in the job.
     #[error(
         "'{}' has {bytes} bytes, not {expected}: do not change it during a run, and give its \
          actual size or no --file-size",
@@ -174,36 +174,36 @@ pub enum Error {
     /// A kernel image gave no record.
     #[error(transparent)]
     Image(#[from] crate::image::Error),
-    /// One of several jobs failed that a machine was booted for.
+    /// One of several jobs of a boot failed.
     #[error("job {number} of {jobs} in this boot ({name}): {source}")]
     InBatch {
         /// Its number, from 1.
         number: usize,
-        /// How many the machine had.
+        /// Number of jobs of the boot.
         jobs: usize,
         /// The job.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<Error>,
     },
-    /// A job failed on a kernel that was booted for it.
+    /// A job failed on a booted kernel.
     #[error("{}: {source}", image.display())]
     OnImage {
-        /// The kernel, as it was given.
+        /// The kernel, as given by the user.
         image: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<Error>,
     },
-    /// A probe was asked for something that cannot be run.
+    /// A process that no probe can run.
     #[error("the probe cannot run this: {0}")]
     InvalidProcess(String),
-    /// The probe's child reported that it could not go on.
+    /// The probe's child reported a failure.
     #[error("the probe stopped: {message}")]
     Child {
         /// Its message.
         message: String,
     },
-    /// The kernel killed the probe's child because its memory cgroup had no page left.
+    /// The OOM killer killed the probe's child because its memory cgroup was full.
     #[error(
         "out of memory in {limit_bytes} bytes: raise the memory limit (memory_max), or hold and \
          write fewer pages"
@@ -212,7 +212,7 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
-    /// The system refuses the probe's child memory, or room for addresses.
+    /// The system refused memory or address space to the probe's child.
     #[error(
         "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or map and \
          hold less"
@@ -227,9 +227,9 @@ pub enum Error {
          file"
     )]
     Bus {
-        /// The mapping, by its number from 0.
+        /// Index of the mapping.
         mapping: usize,
-        /// Its page, by its number from 0.
+        /// Index of the page in the mapping.
         page: u64,
     },
     /// A program touched a page beyond the end of a file.
@@ -252,7 +252,7 @@ pub enum Error {
     ChildKilled {
         /// Signal number.
         signal: i32,
-        /// What to look at.
+        /// What to check.
         remedy: &'static str,
     },
 }
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// The innermost error, without the job and the image that it concerns.
+    /// The innermost error, without its job and image.
     pub fn root_cause(&self) -> &Error {
         match self {
             Error::InBatch { source, .. } | Error::OnImage { source, .. } => source.root_cause(),
@@ -298,8 +298,8 @@ impl Error {
         }
     }
 
-    /// This error with the kernel at `path`, which was booted, unless that is named already or has
-    /// no part in it.
+    /// This error with the booted kernel at `path`, unless it already names the kernel or the
+    /// kernel is not involved.
     pub(crate) fn on_image(self, path: &Path) -> Error {
         let stays = match &self {
             Error::OnImage { .. } => true,
@@ -309,14 +309,14 @@ impl Error {
         if stays { self } else { Error::OnImage { image: path.to_owned(), source: Box::new(self) } }
     }
 
-    /// This error of a job, before which its kernel had `warnings`.
+    /// This error of a job whose kernel had printed `warnings` before.
     pub(crate) fn with_warnings(self, warnings: &[Incident]) -> Error {
         let Some(first) = warnings.first() else { return self };
         let line = first.summary();
         crate::image::Error::KernelWarning { line, source: Box::new(self) }.into()
     }
 
-    /// Whether a kernel that was booted said of itself that it is not in order.
+    /// Whether a booted kernel reported a failure of its own.
     pub fn is_kernel_failure(&self) -> bool {
         matches!(self.root_cause(), Error::Image(error) if error.is_kernel_failure())
     }
@@ -331,13 +331,13 @@ impl Error {
         }
     }
 
-    /// Whether the system had no memory for a call.
+    /// Whether a call failed for lack of memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
         source.kind() == io::ErrorKind::OutOfMemory
     }
 
-    /// This error, in which `remedy` is what takes less room.
+    /// This error, with `remedy` for lack of space.
     pub(crate) fn with_space_remedy(self, remedy: &'static str) -> Self {
         match self {
             Error::NoSpace { path, bytes, available_bytes, .. } => {
@@ -360,7 +360,7 @@ impl Error {
     }
 }
 
-/// Refuses `what` to everybody but root.
+/// Fails unless this process is root; `what` is the action.
 pub(crate) fn require_root(what: &'static str) -> Result<(), Error> {
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Error::NeedsRoot { what }) }
 }

@@ -13,30 +13,31 @@ use rustix::mm::{Advice, madvise};
 use super::shuffled;
 use crate::{Error, page_size};
 
-/// Sizes in which is read, in bytes.
+/// Read sizes in bytes.
 pub const DIRECT_BYTES: [u64; 5] = [4 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 20];
 
-/// Reads of each of [`DIRECT_BYTES`].
+/// Number of reads of each of [`DIRECT_BYTES`].
 const READS: u64 = 32;
 
-/// Reads that overlap, and pairs of them.
+/// Size of the overlapping reads, and the number of pairs.
 const OVERLAPPING_BYTES: u64 = 4 << 20;
 const PAIRS: u64 = 16;
 
-/// Memory that is aligned to this is made of huge pages, where there are any. Requests for it have
-/// few segments, as those for large folios do.
+/// Buffers aligned to this get huge pages where available. Their requests then have few segments,
+/// like requests for large folios.
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Maximum number of segments of a request, each a base page.
 pub const REQUEST_SEGMENTS: u32 = 256;
 
-/// Entries of a virtio ring that such a request takes: two more.
+/// Virtio ring entries taken by such a request: header and status in addition to the segments.
 pub const REQUEST_ENTRIES: u32 = REQUEST_SEGMENTS + 2;
 
-/// A feature of virtio: a request takes one entry of the ring, however many segments it has.
+/// The virtio feature VIRTIO_RING_F_INDIRECT_DESC: a request takes one ring entry, whatever its
+/// number of segments.
 const INDIRECT_DESCRIPTORS: usize = 28;
 
-/// A file that is read past the page cache.
+/// A file read with O_DIRECT.
 pub(super) struct DirectReads<'a> {
     file: File,
     path: &'a Path,
@@ -53,7 +54,7 @@ impl<'a> DirectReads<'a> {
         Ok(DirectReads { file, path, bytes })
     }
 
-    /// One read after the other: the median of each of [`DIRECT_BYTES`], in nanoseconds.
+    /// Sequential reads: the median for each of [`DIRECT_BYTES`], in nanoseconds.
     pub(super) fn sequential_ns(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
         let mut memory = AlignedBuffer::new(DIRECT_BYTES[DIRECT_BYTES.len() - 1]);
         let mut median_ns = [0.0; DIRECT_BYTES.len()];
@@ -75,7 +76,7 @@ impl<'a> DirectReads<'a> {
     /// Time between the completions of two overlapping reads, relative to the time of one read. The
     /// second read is issued at half of the time of the first: 1 means that the device serves them
     /// one after the other, 0.5 that they share it, and 0 that both complete together. The lower
-    /// quartile of some pairs: in others the processor was taken away.
+    /// quartile over several pairs, since in some a thread was preempted.
     pub(super) fn completion_gap(&self) -> Result<f64, Error> {
         let mut memories =
             [AlignedBuffer::new(OVERLAPPING_BYTES), AlignedBuffer::new(OVERLAPPING_BYTES)];
@@ -105,7 +106,7 @@ impl<'a> DirectReads<'a> {
         Ok(quartile(apart_ns) / alone_ns)
     }
 
-    /// When two reads are complete, each made so much later than both threads are ready.
+    /// Completion times of two reads, each issued at its own delay after both threads are ready.
     fn read_overlapping(
         &self,
         reads: [(&mut [u8], u64, Duration); 2],
@@ -134,8 +135,8 @@ impl<'a> DirectReads<'a> {
     }
 }
 
-/// Entries of the ring through which requests are given to the device of `path`; `None` where the
-/// kernel does not say how many requests it takes.
+/// Number of entries in the request ring of the device of `path`; `None` if the kernel does not
+/// report the maximum number of requests.
 pub(super) fn ring_entries(path: &Path) -> Option<u32> {
     let device = fs::metadata(path).ok()?.dev();
     let block = format!("/sys/dev/block/{}:{}", major(device), minor(device));
@@ -147,11 +148,12 @@ pub(super) fn ring_entries(path: &Path) -> Option<u32> {
     let requests: u32 = read("mq/0/nr_tags")?.trim().parse().ok()?;
     let features = read("device/features").unwrap_or_default();
     let is_direct = features.as_bytes().get(INDIRECT_DESCRIPTORS) == Some(&b'0');
-    // The driver of virtio then makes half as many requests as there are entries.
+    // Without indirect descriptors the virtio driver sets nr_requests to half the number of ring
+    // entries.
     Some(requests.saturating_mul(if is_direct { 2 } else { REQUEST_ENTRIES }))
 }
 
-/// Memory that is read to.
+/// Destination buffer for reads.
 struct AlignedBuffer {
     all: Vec<u8>,
     aligned: usize,
@@ -162,8 +164,8 @@ impl AlignedBuffer {
         let mut all = vec![0u8; bytes as usize + HUGE_BYTES];
         let aligned = all.as_ptr().align_offset(HUGE_BYTES);
         let start = all[aligned..].as_mut_ptr().cast();
-        // SAFETY: the range lies in memory that this process owns, and the advice changes no data.
-        // A kernel without huge pages refuses it, which is harmless.
+        // SAFETY: the range lies in memory owned by this process, and the advice changes no data. A
+        // kernel without huge pages refuses it, which is harmless.
         let _ = unsafe { madvise(start, bytes as usize, Advice::LinuxHugepage) };
         for byte in all[aligned..][..bytes as usize].iter_mut().step_by(page_size() as usize) {
             *byte = 1;

@@ -1,4 +1,4 @@
-//! Costs that are measured by running jobs: calls under `mmap_lock`, reclaim, and wake-ups.
+//! Costs measured by running jobs: calls under `mmap_lock`, reclaim, and wake-ups.
 
 use filemap_job::Run;
 use filemap_job::program::Job;
@@ -6,8 +6,8 @@ use filemap_job::program::Job;
 use crate::engine::{HostKernel, PreparedJob};
 use crate::{Error, page_size};
 
-/// A program of eight phases, ready to run: the second to the seventh make calls on a mapping
-/// without entries and on one with all of them.
+/// A prepared program of eight phases. Phases two to seven make calls on a mapping without entries
+/// and on one with all of them.
 #[derive(Debug)]
 pub struct CallBench {
     prepared: PreparedJob,
@@ -15,16 +15,16 @@ pub struct CallBench {
     pages: f64,
 }
 
-/// Nanoseconds for one of each, the mean of the rounds of a run.
+/// Nanoseconds per call, averaged over the rounds of a run.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct CallSample {
     pub call: f64,
-    /// An entry that munmap takes away.
+    /// A page-table entry removed by munmap.
     pub entry: f64,
-    /// An entry that mprotect changes.
+    /// A page-table entry changed by mprotect.
     pub protect: f64,
-    /// A fork, and the end of the child.
+    /// A fork and the exit of the child.
     pub fork: f64,
 }
 
@@ -32,16 +32,16 @@ impl CallBench {
     /// Prepares `program`, whose thread repeats its phases `rounds` times.
     ///
     /// # Errors
-    /// A program that cannot be run here.
+    /// The program cannot be run here.
     pub fn prepare(kernel: &HostKernel, program: &Job, rounds: f64) -> Result<CallBench, Error> {
         let pages = program.mappings[0].mapping.pages.0 as f64;
         Ok(CallBench { prepared: kernel.prepare(program)?, rounds, pages })
     }
 
-    /// Runs it once more.
+    /// Runs it once.
     ///
     /// # Errors
-    /// When it cannot be run.
+    /// The program cannot be run.
     pub fn sample(&mut self) -> Result<CallSample, Error> {
         let run: Run = self.prepared.run()?;
         let ns = |phase: usize| run.phases[phase].elapsed_ns.unwrap_or(0) as f64 / self.rounds;
@@ -52,21 +52,21 @@ impl CallBench {
     }
 }
 
-/// Size of the file that is read, which is one hole.
+/// Size of the file to read, which is one hole.
 pub const HOLE_BYTES: u64 = 256 << 20;
 
-/// The memory limit that it is read under.
+/// Memory limit for the second read.
 pub const LIMIT_BYTES: u64 = 64 << 20;
 
-/// A file that is read from its beginning to its end, with memory for all of it and for a part.
+/// A file read from beginning to end, with memory for all of it and for a part.
 #[derive(Debug)]
 pub struct ReclaimBench {
     free: PreparedJob,
-    /// The same under a memory limit, or why none can be set here.
+    /// The same job under a memory limit, or why no limit can be set here.
     limited: Result<PreparedJob, String>,
 }
 
-/// Nanoseconds for each page, and faults for each.
+/// Nanoseconds and faults per page.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct ReclaimSample {
@@ -76,8 +76,7 @@ pub struct ReclaimSample {
 }
 
 impl ReclaimSample {
-    /// The additional cost of a page for which another one is evicted: all but the first, which
-    /// fit.
+    /// Additional cost of a page that evicts another one: all but the first ones, which fit.
     pub fn evict(&self) -> f64 {
         let evicting = (HOLE_BYTES - LIMIT_BYTES) as f64 / HOLE_BYTES as f64;
         self.limited.map_or(0.0, |limited| (limited - self.free).max(0.0) / evicting)
@@ -85,10 +84,11 @@ impl ReclaimSample {
 }
 
 impl ReclaimBench {
-    /// Of jobs that read a hole of [`HOLE_BYTES`] with memory for it, and with [`LIMIT_BYTES`].
+    /// Prepares jobs that read a hole of [`HOLE_BYTES`]: `free` with memory for all of it,
+    /// `limited` with [`LIMIT_BYTES`].
     ///
     /// # Errors
-    /// Jobs that cannot be run, unless it is the limit that cannot be set here.
+    /// A job cannot be run, except when only the limit cannot be set here.
     pub fn prepare(kernel: &HostKernel, free: &Job, limited: &Job) -> Result<ReclaimBench, Error> {
         let free = kernel.prepare(free)?;
         let limited = match kernel.prepare(limited) {
@@ -99,10 +99,10 @@ impl ReclaimBench {
         Ok(ReclaimBench { free, limited })
     }
 
-    /// Reads it once more in both ways.
+    /// Reads it once in both ways.
     ///
     /// # Errors
-    /// When it cannot be run.
+    /// A job cannot be run.
     pub fn sample(&mut self) -> Result<ReclaimSample, Error> {
         let free = self.free.run()?;
         let limited = self.limited.as_mut().ok().map(PreparedJob::run).transpose()?;
@@ -115,7 +115,7 @@ impl ReclaimBench {
         })
     }
 
-    /// Why nothing is measured under a limit, where that is so.
+    /// Why there is no measurement under a limit, if so.
     pub fn unlimited(&self) -> Option<&str> {
         self.limited.as_ref().err().map(String::as_str)
     }
@@ -129,7 +129,7 @@ fn pages() -> f64 {
     (HOLE_BYTES / page_size()) as f64
 }
 
-/// A program on one CPU and on all of them, ready to run.
+/// A program prepared to run on one CPU and on all CPUs.
 #[derive(Debug)]
 pub struct WakeBench {
     on_one: PreparedJob,
@@ -137,7 +137,7 @@ pub struct WakeBench {
     rounds: f64,
 }
 
-/// Nanoseconds from a wake-up to the next, the mean of a run.
+/// Nanoseconds between two wake-ups, averaged over a run.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct WakeSample {
@@ -149,7 +149,7 @@ impl WakeBench {
     /// Prepares a program whose threads repeat their phases `rounds` times.
     ///
     /// # Errors
-    /// A program that cannot be run here.
+    /// The program cannot be run here.
     pub fn prepare(
         kernel: &HostKernel,
         on_one: &Job,
@@ -160,10 +160,10 @@ impl WakeBench {
         Ok(WakeBench { on_one, on_all, rounds })
     }
 
-    /// Runs both once more.
+    /// Runs both once.
     ///
     /// # Errors
-    /// When one cannot be run.
+    /// A program cannot be run.
     pub fn sample(&mut self) -> Result<WakeSample, Error> {
         let rounds = self.rounds;
         let wake_ns = |prepared: &mut PreparedJob| -> Result<f64, Error> {

@@ -9,18 +9,18 @@ use crate::residency::CacheStat;
 /// The pages of one file after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileCounts {
-    /// Fetched from storage.
+    /// Bytes read from storage.
     pub(super) read_bytes: Option<u64>,
-    /// In the cache in the end.
+    /// Pages cached at the end.
     pub(super) cached_pages: Option<u64>,
-    /// Evicted, and not read again.
+    /// Pages evicted and not read again.
     evicted_pages: Option<u64>,
-    /// Each page of the file takes a page of storage.
+    /// Whether each page of the file occupies a page of storage (no holes).
     whole: bool,
     /// Pages that the run itself dropped.
     dropped: DroppedPages,
-    /// How many of the dropped pages the kernel may count as evicted: MADV_PAGEOUT evicts as
-    /// reclaim does, POSIX_FADV_DONTNEED is not counted.
+    /// Maximum number of dropped pages that the kernel counts as evicted: MADV_PAGEOUT evicts like
+    /// reclaim, POSIX_FADV_DONTNEED is not counted.
     paged_out: u64,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum DroppedPages {
     /// The run drops no pages.
     #[default]
     Nothing,
-    /// This many pages; unknown if others were read meanwhile.
+    /// This many pages; `None` if others were read meanwhile.
     Pages(Option<u64>),
 }
 
@@ -52,12 +52,12 @@ impl FileCounts {
         }
     }
 
-    /// Whether reclaim took pages.
+    /// Whether reclaim evicted pages.
     fn has_evictions(&self) -> bool {
         self.evicted_pages.is_some_and(|pages| pages > self.paged_out)
     }
 
-    /// Pages read from storage, where each page of the file is one of storage.
+    /// Pages read from storage, if the file has no holes.
     fn storage_pages(&self) -> Option<u64> {
         self.read_bytes.filter(|_| self.whole).map(|bytes| bytes.div_ceil(page_size()))
     }
@@ -94,10 +94,9 @@ impl FileCounts {
     }
 }
 
-/// What `cost` says of pages, where `before` was left by the phase before. Each page of the file
-/// that the phase is about takes one of storage where it is `whole`. At most `paged_out` of those
-/// that are evicted by its end were paged out by the run itself. The phase itself dropped `dropped`
-/// pages.
+/// Counters derived from `cost`; `before` is the state after the previous phase. `whole` says that
+/// the phase's file has no holes. Of the pages evicted by its end, the run itself paged out at most
+/// `paged_out`. The phase itself dropped `dropped` pages.
 pub(super) fn phase_counters(
     cost: &PhaseCost,
     before: Option<CacheCounts>,
@@ -110,7 +109,7 @@ pub(super) fn phase_counters(
         (now, cached.checked_sub(then.cached))
     });
     let added = match grown {
-        // Nothing was evicted, so that the growth is the pages read.
+        // Nothing was evicted, so the growth is the number of pages read.
         Some((CacheCounts { evicted, .. }, Some(more)))
             if evicted <= paged_out && storage.is_none_or(|read| read == more) =>
         {
@@ -130,7 +129,7 @@ pub(super) fn phase_counters(
     }
 }
 
-/// What `cost` says of reads that go past the cache, which adds nothing to it.
+/// Counters of direct reads, which add nothing to the page cache.
 pub(super) fn direct_counters(cost: &PhaseCost) -> Counters {
     Counters {
         data_pages_read: Some(0),
@@ -229,7 +228,7 @@ mod tests {
     #[test]
     fn counts_added_pages_by_phase() {
         assert_eq!(pages(30, 40, 0, 10, true), [Some(30), Some(0)]);
-        // Holes come from no storage.
+        // Holes are not read from storage.
         assert_eq!(pages(0, 40, 0, 10, false), [Some(30), Some(0)]);
         // Under a limit, bytes read say what was added, and the cached pages what was evicted.
         assert_eq!(pages(30, 15, 25, 10, true), [Some(30), Some(25)]);

@@ -1,4 +1,4 @@
-//! The environment of a job: what a reader needs to judge or repeat its figures.
+//! The environment of a job: what a reader needs to judge or reproduce its figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::interference::damon_pageout;
 use crate::procstat::selected_word;
 use crate::temporary::FileContents;
 
-/// Options of the kernel's configuration that the rules or their cost depend on.
+/// Options of the kernel configuration that the rules or their costs depend on.
 pub const CONFIG_OPTIONS: [&str; 10] = [
     "CONFIG_HZ",
     "CONFIG_LRU_GEN",
@@ -29,7 +29,7 @@ pub const CONFIG_OPTIONS: [&str; 10] = [
     "CONFIG_TRANSPARENT_HUGEPAGE",
 ];
 
-/// The environment of runs on `stage`, with `seed` and with files of this kind.
+/// The environment of the runs of `stage`, with `seed` and files of this kind.
 pub(super) fn run_environment(stage: &RunSetup, needs: &JobNeeds, seed: u64) -> Map<String, Value> {
     let (storage, files) = (&stage.files.storage, &stage.files.files);
     let mut environment = host_environment();
@@ -51,10 +51,10 @@ pub(super) fn run_environment(stage: &RunSetup, needs: &JobNeeds, seed: u64) -> 
     environment
 }
 
-/// Files beyond this number are not named.
+/// Maximum number of files that are named.
 const MAX_NAMES: usize = 20;
 
-/// The running kernel and its machine, which are the same for all jobs.
+/// Environment of the running kernel and its machine, the same for all jobs.
 pub fn host_environment() -> Map<String, Value> {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
@@ -107,7 +107,7 @@ fn config(release: &str) -> Option<BTreeMap<&'static str, String>> {
     Some(CONFIG_OPTIONS.into_iter().map(|option| (option, value(option))).collect())
 }
 
-/// The configuration that the kernel carries, unpacked by gzip where that is installed.
+/// The configuration embedded in the kernel (`/proc/config.gz`), unpacked by gzip if installed.
 fn packed_config() -> Option<String> {
     let packed = Path::new("/proc/config.gz");
     if !packed.exists() {
@@ -117,23 +117,23 @@ fn packed_config() -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What `/proc/version` says that the running kernel was built with.
+/// The compiler of the running kernel, from `/proc/version`.
 fn compiler() -> Option<String> {
     built_with(&read("/proc/version")?)
 }
 
-/// The second pair of brackets: compiler and linker, with brackets of their own.
+/// The second parenthesized part: compiler and linker, which contain parentheses themselves.
 fn built_with(version: &str) -> Option<String> {
     let (_, rest) = version.split_once(") (")?;
     Some(rest.split_once(") #")?.0.to_owned())
 }
 
-/// The CPU as this kernel names it.
+/// CPU model as reported by the kernel.
 pub(super) fn cpu_model() -> Option<String> {
     field("/proc/cpuinfo", "model name").map(|text| text.trim_start_matches([':', ' ']).to_owned())
 }
 
-/// What follows `name` on its line of the file.
+/// The text after `name` on its line of the file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path)?;
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))

@@ -21,14 +21,14 @@ use crate::{Error, page_size, temporary};
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
 
-/// The directory for temporary files: `TMPDIR`, or /var/tmp; one on a disk.
+/// The directory for temporary files, which has to be on a disk: `TMPDIR`, or /var/tmp.
 ///
 /// # Errors
-/// When each of them is missing or unsuited, such as one in memory.
+/// None of the candidates exists and is suitable; tmpfs is not.
 pub fn temporary_directory() -> Result<PathBuf, Error> {
     let tmpdir = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     if let Some(tmpdir) = tmpdir {
-        // A name that the user gave is not passed over in silence.
+        // If the user named the directory, the reason is reported.
         let unsuited = |reason: String| {
             let directory = format!("the directory '{}' of TMPDIR, {reason},", tmpdir.display());
             Error::unavailable(directory, "name one on a disk in TMPDIR, or unset it")
@@ -64,36 +64,36 @@ fn reason(error: &Error) -> String {
 /// An open file of a job.
 #[derive(Debug)]
 pub(super) struct JobFile {
-    /// The file. A temporary file is unnamed, so that it is removed with this process.
+    /// Temporary files are unnamed, so they disappear with this process.
     pub(super) file: File,
-    /// By which name a child can open it.
+    /// Path by which a child can open it.
     pub(super) path: PathBuf,
-    /// By which name errors and reports call it.
+    /// Name in errors and reports.
     pub(super) name: PathBuf,
-    /// Every page of it has a block on disk.
+    /// Whether every page has a block on disk.
     pub(super) has_all_blocks: bool,
     bytes: u64,
     // Drops the pages of the user's file again.
     _pages: Option<Guard>,
 }
 
-/// The files of a job: at least one.
+/// The files of a job, at least one.
 #[derive(Debug)]
 pub(super) struct JobFiles {
     // Files have to close before their filesystem goes.
     pub(super) files: Vec<JobFile>,
-    /// Where the first of them lies.
+    /// Storage of the first file.
     pub(super) storage: Storage,
     _scratch: Option<Scratch>,
 }
 
-/// File descriptors in addition to those of a job's files.
+/// File descriptors needed in addition to a job's files.
 const EXTRA_DESCRIPTORS: u64 = 256;
 
 impl JobFiles {
-    /// The files that `needs` names. Others are made in `directory`, or on one scratch filesystem
-    /// if `directory` has another readahead size or filesystem than the job wants. A program whose
-    /// segments are mapped is copied into a new file.
+    /// Opens or creates the files of `needs`. New files are created in `directory`, or on one
+    /// scratch filesystem if `directory` does not have the readahead size or filesystem of the job.
+    /// A program whose segments are mapped is copied to a new file.
     pub(super) fn create(
         needs: &JobNeeds,
         journal: &Journal,
@@ -119,7 +119,7 @@ impl JobFiles {
         Ok(JobFiles { files, storage: Storage::find(first)?, _scratch: scratch })
     }
 
-    /// By which names a child opens them.
+    /// Paths by which a child opens them.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         self.files.iter().map(|file| file.path.clone()).collect()
     }
@@ -143,7 +143,7 @@ impl JobFile {
         Ok(file.with_blocks(&storage))
     }
 
-    /// A new file in `root`, whose blocks are taken from the filesystem of `directory`.
+    /// A new file in `root`, whose blocks come from the filesystem of `directory`.
     fn temporary(needed: &NeededFile, root: &Path, directory: &Path) -> Result<Self, Error> {
         let bytes = needed.file.size_bytes;
         let file = temporary::unnamed(root)?;
@@ -170,7 +170,7 @@ impl JobFile {
         self
     }
 
-    /// Refuses a file whose size is not, or no longer, that of the job.
+    /// Refuses a file whose size differs from the job's, or has changed.
     pub(super) fn check_size(&self) -> Result<(), Error> {
         let metadata = self.file.metadata();
         let metadata =
@@ -183,19 +183,19 @@ impl JobFile {
     }
 }
 
-/// One filesystem for the files that are made for a job, with the readahead that it wants.
+/// Creates one filesystem with the job's readahead size for the files to be created.
 fn scratch_for(needs: &JobNeeds, journal: &Journal, directory: &Path) -> Result<Scratch, Error> {
     let made = needs.files.iter().filter(|needed| needed.users_path().is_none());
     let filesystem = scratch_filesystem(&needs.machine)?;
-    // Each file takes whole blocks.
+    // Each file occupies whole blocks.
     let bytes = needs.made_bytes();
     let (files, disk_bytes) = (made.count() as u64, needs.written_bytes().min(bytes));
     let room = ScratchSize { files, bytes, disk_bytes };
     Scratch::create(journal, directory, filesystem, room, read_ahead_kb(&needs.machine))
 }
 
-/// Refuses to drop the pages of the user's `file` if programs may need them and `of_job` does not
-/// allow it. The guard drops what runs leave in the page cache.
+/// Refuses to drop the pages of the user's `file` if other programs may need them and the job does
+/// not allow it. The guard drops what runs leave in the page cache.
 ///
 /// # Errors
 /// [`Error::InPageCache`].
@@ -212,22 +212,21 @@ pub(crate) fn guard_page_cache(
     journal.change(Undo::DropPages(path), || Ok(())).map(|((), guard)| guard)
 }
 
-/// The directory for the files that back scratch filesystems: that for temporary files, or the
-/// journal's where there is no such directory on a disk.
+/// The directory for the files that back scratch filesystems: the one for temporary files, or the
+/// journal's if no such directory is on a disk.
 ///
 /// # Errors
-/// When the user named one in TMPDIR that does not suit.
+/// The directory in TMPDIR is unsuitable.
 pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
     let named = std::env::var_os("TMPDIR").is_some_and(|path| !path.is_empty());
     temporary_directory()
         .or_else(|error| if named { Err(error) } else { Ok(journal.directory().to_owned()) })
 }
 
-/// Where a file that a job names lies.
+/// Storage of a file that the job names.
 ///
 /// # Errors
-/// When it cannot be made cold there, or what `machine` says of its readahead and filesystem is not
-/// so.
+/// The file cannot be made cold there, or its readahead or filesystem differs from `machine`.
 pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Error> {
     let storage = Storage::find(path)?;
     if let Some(reason) = storage.unsuitable_reason() {

@@ -1,4 +1,4 @@
-//! The engine inside a kernel that was booted for a job.
+//! The engine inside a booted kernel.
 
 use std::fs;
 use std::io::Write;
@@ -17,13 +17,13 @@ use crate::image::guest::{self, JobLog};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
-/// In the guest, which has no other place for it.
+/// Inside the guest, which has only this filesystem for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 
-/// Runs the job of `payload` on the kernel that was booted for it and others: for [`guest::main`].
+/// Runs the job of `payload` on the booted kernel: for [`guest::main`].
 ///
 /// # Errors
-/// In one line, for the host.
+/// One line for the host.
 pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job makes no sense: {what}");
     let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
@@ -76,7 +76,7 @@ fn observed(
     Ok(environment::host_environment())
 }
 
-/// Sets the machine up as the job wants it. Mounts stay for later jobs, each of which sets what it
+/// Sets the machine up as the job requires. Mounts stay for later jobs, each of which sets what it
 /// needs.
 fn prepare(machine: &Machine) -> Result<(), Error> {
     let cgroups = Path::new("/sys/fs/cgroup");
@@ -96,10 +96,10 @@ fn prepare(machine: &Machine) -> Result<(), Error> {
     Ok(())
 }
 
-/// Mounts the cgroups of a machine that has none, with the memory controller.
+/// Mounts the memory cgroup hierarchy if the machine has none.
 ///
 /// # Errors
-/// When the kernel has none.
+/// The kernel lacks the memory controller.
 pub fn mount_memory_cgroups(root: &Path) -> Result<(), Error> {
     mount_at("cgroup2", root)?;
     let control = root.join("cgroup.subtree_control");

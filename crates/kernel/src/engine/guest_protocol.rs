@@ -1,4 +1,4 @@
-//! Messages to and from a kernel that was booted for a job.
+//! Messages to and from a booted kernel.
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Job, JobSpec, Madvise, ProgramStep, Rounds, Thread};
@@ -11,8 +11,8 @@ use crate::image::Error as ImageError;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
-/// Keys of an answer: the runs, the observation of a program, or which part of the job exceeded its
-/// memory or its files. Every other failure is a plain message.
+/// Keys of an answer: the runs, the observation of a program, or the limit that the job exceeded
+/// (memory, or the end of a file). Every other failure is a plain message.
 const RAN: &str = "ran";
 const WHERE: &str = "where";
 const OUT_OF_MEMORY: &str = "out_of_memory";
@@ -24,51 +24,52 @@ const LOST_EVENTS: &str = "lost_events";
 /// The key of the job in a message.
 const PROGRAM: &str = "program";
 
-/// The keys of a message beside the job: the series that are switched on and off before it runs,
-/// the readahead of the disk, how long the active list has to be, and how the kernel's decisions
-/// are observed, if at all.
+/// Other keys of a message: the switches to set on and off before the job runs, the readahead of
+/// the disk, the required length of the active list, and how the kernel's decisions are observed,
+/// if at all.
 const SWITCHES: &str = "switches";
 const READ_AHEAD_KB: &str = "read_ahead_kb";
 const ACTIVE_LIST_BYTES: &str = "active_list_bytes";
 const OBSERVED: &str = "observed";
 
-/// Most of the memory is for the job.
+/// Most of the memory is left to the job.
 const LONGEST_LIST: u64 = 256 << 20;
 
-/// Most CPUs of the machine that QEMU emulates.
+/// Maximum number of CPUs that QEMU emulates.
 const MOST_EMULATED_CPUS: u64 = 255;
 
-/// How many times as long an emulated machine may take, whose CPUs take turns.
+/// Slowdown of an emulated machine whose CPUs take turns.
 const EMULATED_FACTOR: u64 = 30;
 
-/// What a guest sent back.
+/// The answer of a guest.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Returned {
-    /// Where its runs took place.
+    /// Environment of the runs.
     pub(super) environment: Map<String, Value>,
-    /// All of them.
+    /// All runs.
     pub(super) runs: Vec<Run>,
 }
 
-/// CPUs of the machine that is booted: as many as this machine has for the threads, where the
-/// program does not say.
+/// CPUs of the booted machine: as given by the program, else one per thread up to the CPUs of this
+/// machine.
 pub(super) fn cpus(program: &Job) -> u64 {
     program.cpus.map_or((program.threads.len() as u64).min(cpus::allowed_cpus()), u64::from)
 }
 
-/// Most CPUs that a machine for it may have.
+/// Maximum number of CPUs of its machine.
 pub(super) fn most_cpus(program: &Job) -> u64 {
     if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed_cpus() }
 }
 
-/// Whether virtual CPUs take turns on an emulated machine, each for equally many instructions. As
-/// threads of this machine they would have no common time, since some may wait. That matters for
-/// threads that make rounds for a fixed time, which are compared by their number of rounds.
+/// Whether virtual CPUs take turns on an emulated machine, each executing equally many
+/// instructions. As threads of this machine they would not share a common time, since some may wait
+/// for a host CPU. That matters for threads that run rounds for a fixed duration, whose number of
+/// rounds is compared.
 pub(super) fn takes_turns(program: &Job) -> bool {
     program.threads.len() > 1 && program.threads.iter().any(|thread| thread.rounds.is_timed())
 }
 
-/// Time that it takes at least in one run, in nanoseconds, whatever the machine.
+/// Minimum duration of a run in nanoseconds, on any machine.
 pub(super) fn program_ns(program: &Job) -> u64 {
     let each_ns =
         program.threads.iter().map(|thread| thread.stagger_ns.saturating_add(thread_ns(thread)));
@@ -79,7 +80,7 @@ pub(super) fn program_ns(program: &Job) -> u64 {
     }
 }
 
-/// What errors call it: its workload or its files, and its seed.
+/// Name of the job in errors: its workload or files, and its seed.
 pub(super) fn words(program: &Job) -> String {
     let names = program.spec.file.iter().map(|file| file.name.as_str());
     let heading = program.spec.heading().filter(|_| program.is_single_mapping());
@@ -87,14 +88,14 @@ pub(super) fn words(program: &Job) -> String {
     format!("{does}, --seed {}", program.seed)
 }
 
-/// What the guest is sent: the job with the lists that it names, without the machine around it.
+/// The message to the guest: the job with its lists, without the machine around it.
 pub(super) fn job(program: &Job) -> Value {
     let mut spec = program.spec.clone();
     (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-    // The kernel has the series that it was built with.
+    // The kernel already has the series it was built with.
     spec.with = None;
     (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
-    // The guest has none of the files that list accesses.
+    // The guest has no files with lists of accesses.
     for (table, own) in program.tables.threads.iter().zip(&program.threads) {
         let thread = &mut spec.thread[*table];
         for (phase, step) in thread.phase.iter_mut().zip(&own.steps) {
@@ -117,10 +118,10 @@ pub(super) fn received(sent: &Value, release: &str) -> Result<Job, String> {
     spec.validate(Some(release)).map_err(|error| error.to_string())
 }
 
-/// How many bytes may leave the cache between the times that a page of `program` is paged out and
-/// returns, as the kernel counts them: each page when it leaves, and again when it becomes active.
-/// None where the job names the RAM, which is all for the job then, and whose own active list
-/// judges what returns.
+/// Number of bytes that may leave the cache between the page-out and the refault of a page of
+/// `program`, as the kernel's clock counts them: each page once when it is evicted, and again when
+/// it is activated. Zero if the job names the RAM: then all of it belongs to the job, and the job's
+/// own active list decides about refaults.
 pub(super) fn active_list_bytes(program: &Job) -> u64 {
     if program.machine.ram_bytes.is_some() {
         return 0;
@@ -133,7 +134,7 @@ pub(super) fn active_list_bytes(program: &Job) -> u64 {
     pages.saturating_mul(page_size()).min(LONGEST_LIST)
 }
 
-/// Takes the times out of a run.
+/// Removes the times from a run.
 pub(super) fn forget_times(run: &mut Run) {
     run.elapsed_ns = None;
     run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
@@ -143,7 +144,7 @@ pub(super) fn forget_times(run: &mut Run) {
     run.traced_ns = None;
 }
 
-/// Time that a thread of a program takes at least, in nanoseconds.
+/// Minimum duration of a thread of a program, in nanoseconds.
 fn thread_ns(thread: &Thread) -> u64 {
     let round_ns = thread.steps.iter().map(ProgramStep::takes_ns).fold(0, u64::saturating_add);
     match thread.rounds {
@@ -152,19 +153,19 @@ fn thread_ns(thread: &Thread) -> u64 {
     }
 }
 
-/// A job as it is sent, with what the guest sets for it.
+/// A job as sent to the guest, with the settings that the guest applies for it.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// What [`job`] has made.
+    /// The job, as made by [`job`].
     pub(super) job: Value,
-    /// Series that the guest switches: those that are `on` on, the others off.
+    /// Series that the guest switches: the ones in `on` on, the others off.
     pub(super) named: Series,
     pub(super) on: Series,
-    /// Readahead of the disk that its files are on.
+    /// Readahead of the disk with its files.
     pub(super) read_ahead_kb: u64,
     /// See [`active_list_bytes`].
     pub(super) active_list_bytes: u64,
-    /// How the kernel's decisions are observed, if they are.
+    /// How the kernel's decisions are observed, if at all.
     pub(super) observed: Option<Value>,
 }
 
@@ -181,7 +182,7 @@ impl Message {
         sent.to_string()
     }
 
-    /// The message of this text.
+    /// Parses a message.
     ///
     /// # Errors
     /// The reason.
@@ -207,10 +208,10 @@ fn from_json<T: DeserializeOwned>(sent: &Value) -> Result<T, String> {
     serde_json::from_value(sent.clone()).map_err(|error| error.to_string())
 }
 
-/// What the guest answers where `ran` is what came of its job.
+/// Encodes the guest's answer with the result of its job.
 ///
 /// # Errors
-/// In one line, for the host.
+/// One line for the host.
 pub(super) fn answer(ran: Result<Ran, Error>) -> Result<String, String> {
     match ran {
         Ok(Ran { environment, runs, .. }) => {
@@ -220,15 +221,15 @@ pub(super) fn answer(ran: Result<Ran, Error>) -> Result<String, String> {
     }
 }
 
-/// What the guest answers where it has observed a program, whose log goes beside this.
+/// Encodes the guest's answer for an observed program, whose log is sent separately.
 pub(super) fn answer_observed(environment: Map<String, Value>) -> String {
     json!({ WHERE: environment }).to_string()
 }
 
-/// What the guest answers where `error` ended its job, or kept it from running.
+/// Encodes the guest's answer for a job that `error` ended or prevented.
 ///
 /// # Errors
-/// In one line, for the host.
+/// One line for the host.
 pub(super) fn refused(error: Error) -> Result<String, String> {
     let answer = match error {
         Error::OutOfMemory { limit_bytes } => json!({ OUT_OF_MEMORY: limit_bytes }),
@@ -245,10 +246,10 @@ pub(super) fn refused(error: Error) -> Result<String, String> {
     Ok(answer.to_string())
 }
 
-/// The environment and the runs in `answer`.
+/// Parses the environment and the runs in `answer`.
 ///
 /// # Errors
-/// When the guest failed, or the answer does not parse.
+/// The guest failed, or the answer cannot be parsed.
 pub(super) fn opened(answer: &str) -> Result<Returned, Error> {
     let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;

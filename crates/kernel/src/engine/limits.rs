@@ -9,7 +9,7 @@ use crate::cgroup::{self, CgroupLimits, MemoryCgroup};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
-/// The switch of the multi-generational LRU, and its value when that is off.
+/// File that controls the multi-generational LRU, and the value that turns it off.
 const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
 
 /// The kernel's overhead per page is below 1/16 of the page.
@@ -33,8 +33,9 @@ impl MemoryLimits {
         self.0.map(|limits| MemoryCgroup::create(journal, limits)).transpose()
     }
 
-    /// Refuses anonymous memory that the machine has no room for, as the kernel would kill other
-    /// programs; and files that do not fit under the multi-generational LRU, which is not modelled.
+    /// Refuses anonymous memory that the machine has no room for, since the OOM killer would kill
+    /// other programs; also refuses files that do not fit under the multi-generational LRU, which
+    /// is not modelled.
     pub(super) fn check(&self, needs: &JobNeeds) -> Result<(), Error> {
         let held = needs.anonymous.0.saturating_mul(page_size());
         if available_bytes().is_some_and(|available| !self.has_room(held, available)) {
@@ -75,18 +76,18 @@ impl MemoryLimits {
         self.0?.max_bytes.map(|limit_bytes| Error::OutOfMemory { limit_bytes })
     }
 
-    /// Whether there is any.
+    /// Whether there is any limit.
     pub(super) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// Which LRU the kernel evicts by.
+/// Which LRU the kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LruGen {
-    /// By two lists.
+    /// The classic active and inactive lists.
     Off,
-    /// By generations.
+    /// The multi-generational LRU.
     On,
 }
 
@@ -99,7 +100,7 @@ impl LruGen {
     }
 }
 
-/// The LRU in use. A kernel without the switch has only the two lists.
+/// The LRU in use. A kernel without the file has only the classic one.
 pub(crate) fn lru_gen() -> LruGen {
     let value = fs::read_to_string(LRU_GEN.0).ok();
     let value =

@@ -52,26 +52,26 @@ pub struct HostKernel {
 }
 
 impl HostKernel {
-    /// An engine that makes temporary files in [`temporary_directory`].
+    /// An engine that creates temporary files in [`temporary_directory`].
     ///
     /// # Errors
-    /// No directory on a disk; no journal.
+    /// No directory on a disk, or no journal.
     pub fn new(journal: Journal) -> Result<Self, Error> {
         Ok(HostKernel::in_directory(journal, temporary_directory()?))
     }
 
-    /// An engine that makes temporary files in `directory`.
+    /// An engine that creates temporary files in `directory`.
     pub fn in_directory(journal: Journal, directory: PathBuf) -> Self {
         HostKernel { journal, directory, may_change_settings: false }
     }
 
-    /// This engine, which may change settings of the whole machine that a job wants otherwise;
-    /// they are restored after its runs.
+    /// Allows this engine to change machine-wide settings for a job; they are restored after its
+    /// runs.
     pub fn with_setting_changes(self, may: bool) -> Self {
         HostKernel { may_change_settings: may, ..self }
     }
 
-    /// Checks that the files of all `jobs` together have room, before any is written.
+    /// Checks that there is space for the files of all `jobs` together, before any is written.
     ///
     /// # Errors
     /// [`Error::NoSpace`].
@@ -84,8 +84,8 @@ impl HostKernel {
         })
     }
 
-    /// Makes ready for the runs of `job`: checks it, and makes its files and filesystem. The files
-    /// are removed when the result is dropped.
+    /// Checks `job` and creates its files and filesystem. The files are removed when the result is
+    /// dropped.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
@@ -117,11 +117,11 @@ pub(crate) fn check(needs: &JobNeeds) -> Result<(), Error> {
     settings::check(&needs.machine)
 }
 
-/// A job with its files, ready to run as often as wanted.
+/// A job with its files, ready to run any number of times.
 #[derive(Debug)]
 pub struct PreparedJob {
     job: Job,
-    /// The seed that the job names.
+    /// The seed of the job.
     seed: u64,
     process: ProbeProcess,
     stage: RunSetup,
@@ -130,14 +130,15 @@ pub struct PreparedJob {
 }
 
 impl PreparedJob {
-    /// Has each access wait until no page of its file is being read, so that decisions do not
-    /// depend on the device. Times are meaningless then.
+    /// Makes each access wait until no page of its file is being read, so that decisions do not
+    /// depend on device timing. Times are then meaningless.
     pub fn with_settling(mut self) -> Self {
         self.process.settle = true;
         self
     }
 
-    /// Runs once, from cold files. Repeats a run in which others evicted pages of the files.
+    /// Runs the job once on cold files. Repeats a run in which other processes evicted pages of the
+    /// files.
     ///
     /// # Errors
     /// See [`Error`].
@@ -158,11 +159,11 @@ impl PreparedJob {
         Ok(())
     }
 
-    /// Where and how its runs took place.
+    /// Environment of its runs.
     pub fn environment(&self) -> Map<String, Value> {
         let mut environment =
             environment::run_environment(&self.stage, &JobNeeds::from(&self.job), self.seed);
-        // For all runs or none, as they are identified by position.
+        // For all runs or none, since runs are identified by position.
         let known: Option<Vec<Vec<u64>>> = self.flushes.iter().cloned().collect();
         if let Some(runs) = known.filter(|runs| !runs.is_empty()) {
             flushes::note(&mut environment, &runs);
@@ -170,10 +171,10 @@ impl PreparedJob {
         environment
     }
 
-    /// Pages of the first file in the page cache now, as the last run left it.
+    /// Pages of the first file in the page cache now, as the last run left them.
     ///
     /// # Errors
-    /// When `cachestat` or `mincore` is not permitted.
+    /// Neither `cachestat` nor `mincore` is permitted.
     pub fn resident(&self) -> Result<PageSet, Error> {
         resident_pages(&self.stage.files.files[0].file, self.job.file_pages(0).0)
     }
@@ -190,7 +191,7 @@ impl Ready for PreparedJob {
         self.job.runs
     }
 
-    /// Largest request of the device of the first file, which bounds one `read(2)`.
+    /// Maximum request size of the first file's device in bytes, which bounds one `read(2)`.
     fn io_bytes(&self) -> Option<u64> {
         io_bytes(&self.stage.files.files[0].path).ok()
     }

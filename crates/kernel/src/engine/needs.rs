@@ -1,4 +1,4 @@
-//! What a job needs of a machine, and refusal of what this machine cannot do.
+//! What a job requires of a machine; refuses jobs that this machine cannot run.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::probe::{MAX_READ_BYTES, cpus};
 use crate::temporary::FileContents;
 use crate::{Error, page_size};
 
-/// What takes less room in a program.
+/// Remedy: what takes less space in a program.
 const SMALLER_PROGRAM: &str = "a smaller size or sparse = true in its [[file]] tables";
 
-/// What a job needs of a machine.
+/// Requirements of a job.
 #[derive(Clone, Debug)]
 pub struct JobNeeds {
     pub(crate) rules: Rules,
     pub(crate) machine: Machine,
     pub(crate) files: Vec<NeededFile>,
-    /// Maximum of anonymous memory.
+    /// Maximum anonymous memory.
     pub(crate) anonymous: PageCount,
     pub(crate) accesses: u64,
     pub(crate) longest_read_bytes: u64,
@@ -32,7 +32,7 @@ pub struct JobNeeds {
 /// A file of a job.
 #[derive(Clone, Debug)]
 pub struct NeededFile {
-    /// Its name in the job file, if there is one.
+    /// Name in the job file, if any.
     pub(crate) name: Option<String>,
     pub(crate) file: File,
     pub(crate) contents: FileContents,
@@ -41,13 +41,13 @@ pub struct NeededFile {
 }
 
 impl NeededFile {
-    /// Its path, where it is the user's own.
+    /// Path of a user's file; `None` if the file is to be created.
     pub(crate) fn users_path(&self) -> Option<&Path> {
         let is_copied = matches!(self.contents, FileContents::CopyOf(_));
         self.file.path.as_deref().filter(|_| !is_copied).map(Path::new)
     }
 
-    /// Disk space if it is made.
+    /// Disk space needed if the file is created.
     pub(crate) fn written_bytes(&self) -> u64 {
         match self.users_path() {
             Some(_) => 0,
@@ -57,12 +57,12 @@ impl NeededFile {
 }
 
 impl JobNeeds {
-    /// Whether they are a program's that a job file says: only those name their files.
+    /// Whether a job file describes a program: only its files have names.
     pub(crate) fn is_program(&self) -> bool {
         self.files.iter().any(|needed| needed.name.is_some())
     }
 
-    /// `error`, with what to do where there is no room for the files.
+    /// `error`, with a remedy if there is no space for the files.
     pub(crate) fn with_remedy(&self, error: Error) -> Error {
         if self.is_program() { error.with_space_remedy(SMALLER_PROGRAM) } else { error }
     }
@@ -72,7 +72,7 @@ impl JobNeeds {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.file.size_bytes))
     }
 
-    /// Total size of the files that are made, in whole pages.
+    /// Total size of the files to be created, in whole pages.
     pub(crate) fn made_bytes(&self) -> u64 {
         let made = self.files.iter().filter(|needed| needed.users_path().is_none());
         made.fold(0, |sum, needed| {
@@ -80,7 +80,7 @@ impl JobNeeds {
         })
     }
 
-    /// Disk space of the files that are made.
+    /// Disk space of the files to be created.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.written_bytes()))
     }
@@ -128,7 +128,7 @@ fn called(program: &Job, file: usize) -> Vec<Range<PageIndex>> {
     merged(parts.collect())
 }
 
-/// Most accesses of one run: they are all in memory before it begins.
+/// Maximum accesses of one run: all are held in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
 
 pub(super) fn check_accesses(needs: &JobNeeds) -> Result<(), Error> {
@@ -151,7 +151,7 @@ pub(super) fn check_accesses(needs: &JobNeeds) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what this kernel or machine cannot do, whatever its settings.
+/// Refuses jobs that this kernel or machine cannot run, whatever its settings.
 pub(super) fn check_machine(needs: &JobNeeds) -> Result<(), Error> {
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
@@ -184,7 +184,7 @@ pub(super) fn check_cpus(needs: &JobNeeds, allowed: u64) -> Result<(), Error> {
     }
 }
 
-/// Refuses series: the running kernel is as it is.
+/// Refuses series, since the running kernel cannot change its rules.
 fn check_series(rules: &Rules) -> Result<(), Error> {
     if rules.series == Series::BASELINE {
         return Ok(());
@@ -195,7 +195,7 @@ fn check_series(rules: &Rules) -> Result<(), Error> {
     ))
 }
 
-/// Refuses what no kernel on a machine such as this can do.
+/// Refuses jobs that no kernel on this architecture can run.
 pub(super) fn check_architecture(machine: &Machine) -> Result<(), Error> {
     let refuse = |what: String, remedy: &str| Err(Error::unavailable(what, remedy));
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };

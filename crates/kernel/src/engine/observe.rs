@@ -1,4 +1,4 @@
-//! Programs under a trace of a kernel that was booted for them.
+//! Runs programs under a trace of a booted kernel.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,28 +14,28 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::trace::{Observer, Recording};
 
-/// RAM per trace event in bytes: twice its space in the buffer, and its packed form.
+/// RAM per trace event in bytes: twice its size in the buffer, plus its packed form.
 const RAM_PER_EVENT: u64 = 320;
 
-/// RAM for tracing, whatever there is to trace.
+/// Base RAM for tracing.
 const TRACING_RAM_BYTES: u64 = 64 << 20;
 
-/// How long an event takes on a slow machine, in microseconds: it is recorded, printed and read.
+/// Time per event on a slow machine, in microseconds, to record, print and read it.
 const SLOW_EVENT_US: u64 = 500;
 
-/// How a program is to be observed on a kernel that is booted for it.
+/// How a program is observed on a booted kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveOptions {
-    /// Whether each access waits until nothing is being read.
+    /// Whether each access waits until no page is being read.
     pub settled: bool,
-    /// About how many events there will be.
+    /// Approximate number of events.
     pub expected_events: u64,
-    /// Whether a kernel without a switch of a series is assumed to be built with it.
+    /// Whether to assume that a kernel without a switch for a series is built with the series.
     pub may_lack_switches: bool,
 }
 
 impl ObserveOptions {
-    /// The form sent to the guest, with the memory and time that tracing takes there.
+    /// Encodes the options for the guest, with the memory and time that tracing takes there.
     fn to_json(self) -> Value {
         let ObserveOptions { settled, expected_events: expected, may_lack_switches } = self;
         json!({
@@ -57,7 +57,7 @@ impl ObserveOptions {
     }
 }
 
-/// Runs a program under a trace of the kernel that this is, with its files in `directory`.
+/// Runs a program under a trace of the running kernel, with its files in `directory`.
 pub(super) fn record(
     program: &Job,
     journal: &Journal,
@@ -93,7 +93,7 @@ impl Boot {
         // All are prepared first, so that the jobs of one machine share its boot.
         let ready: Vec<Result<BootedJob, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
-        // In order of machines, so that answers are fetched soon.
+        // In order of machines, so that answers are taken soon after they arrive.
         ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
         for (number, booted) in ready {
             if !each(number, booted.and_then(take_recording))? {
@@ -104,7 +104,7 @@ impl Boot {
     }
 }
 
-/// Runs a prepared program, and fetches its recording.
+/// Runs a prepared program, and returns its recording.
 fn take_recording(mut booted: BootedJob) -> Result<Recording, Error> {
     let seed = booted.seed();
     booted.take_turn(seed)?;

@@ -18,7 +18,7 @@ use crate::procstat::VmStat;
 use crate::residency::CacheStat;
 use crate::trace::TracedWaits;
 
-/// Refuses, before anything is made for it, what no probe does for `program`.
+/// Refuses, before any file is created, what no probe can do.
 pub(super) fn check(program: &Job) -> Result<(), Error> {
     if program.machine.governor && program.processes.len() > 1 {
         return Err(Error::unavailable(
@@ -47,7 +47,7 @@ pub(super) fn measure(
         cached.ok()
     });
     let parts: Vec<Option<Cached>> = parts.collect();
-    // Last: where nothing had left by then, nothing had when its parts were counted.
+    // Read last: if no page was evicted by then, none was when the parts were counted.
     let stats = stage.stats()?;
     // `cachestat` can miss pages that are being moved to another folio.
     let is_miscounted = parts.iter().zip(&stats).any(|(parts, stat)| {
@@ -79,7 +79,7 @@ pub(crate) fn with_job_names(program: &Job, error: Error) -> Error {
 /// The process that runs `program`, with its files at `paths`.
 ///
 /// # Errors
-/// What no probe does.
+/// The program needs something that no probe can do.
 pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<ProbeProcess, Error> {
     check(program)?;
     Ok(ProbeProcess {
@@ -98,9 +98,9 @@ pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<ProbeProcess, 
     })
 }
 
-/// Whether a process of one thread stays on one CPU. Pages that were added to the cache lately wait
-/// for the reclaim lists on the CPU that added them, and MADV_COLD and MADV_PAGEOUT pass over those
-/// that wait on another one.
+/// Whether a single-threaded process is pinned to one CPU. Recently added pages are in the per-CPU
+/// LRU batch of the CPU that added them, and MADV_COLD and MADV_PAGEOUT skip pages in other CPUs'
+/// batches.
 fn stays_on_one_cpu(program: &Job) -> bool {
     let gives_up = |step: &ProgramStep| {
         matches!(step, ProgramStep::Madvise { advice: Madvise::Cold | Madvise::PageOut, .. })
@@ -108,7 +108,7 @@ fn stays_on_one_cpu(program: &Job) -> bool {
     program.threads.len() == 1 && program.steps().any(gives_up)
 }
 
-/// Refuses to make pages of the user's own files writable.
+/// Refuses writable shared mappings of the user's own files.
 fn check_protections(program: &Job) -> Result<(), Error> {
     for step in program.steps() {
         let ProgramStep::Mprotect { mapping, protection: Protection::Write, .. } = step else {
@@ -126,7 +126,7 @@ fn check_protections(program: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses MADV_PAGEOUT of files that the kernel would not page out for this user.
+/// Refuses MADV_PAGEOUT on files for which the kernel ignores it for this user.
 fn check_paged_out(program: &Job) -> Result<(), Error> {
     for step in program.steps().filter(|step| step.pages_out()) {
         let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
@@ -143,7 +143,7 @@ fn check_paged_out(program: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which step of `program` touched a page beyond the end of a file, where one did.
+/// The error for a touch beyond the end of a file, with the step of `program`, if found.
 fn beyond_file(program: &Job, mapping: usize, page: u64) -> Error {
     let touches = |accessed: &ProgramStep| match accessed {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
@@ -176,7 +176,7 @@ struct RunCounts<'a> {
     ran: &'a ProcessRun,
     /// Each step with its counters, in order of threads.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
-    /// The sum of the counters of steps, by file.
+    /// The sum over the steps, by file.
     by_file: Vec<Counters>,
     major_faults: Option<u64>,
 }
@@ -186,7 +186,7 @@ impl<'a> RunCounts<'a> {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
-        // The process's own count misses faults that were retried, and the step is unknown.
+        // The process's own count misses retried faults, and their step is unknown.
         let counts_all = own == major_faults;
         let mut before = Some(CacheCounts::default());
         // Reclaim under a limit evicts too, which cannot be distinguished.
@@ -220,7 +220,8 @@ impl<'a> RunCounts<'a> {
         RunCounts { program, ran, steps, by_file, major_faults }
     }
 
-    /// Bytes read from storage, by file. With a governor they are known for a single file only.
+    /// Bytes read from storage, by file. With a governor they are known only if there is a single
+    /// file.
     fn bytes_read(&self, file: usize) -> Option<u64> {
         match self.by_file.as_slice() {
             [_] => self.ran.ended.read_bytes,
@@ -247,7 +248,7 @@ impl<'a> RunCounts<'a> {
                 DroppedPages::Nothing => Some(0),
                 DroppedPages::Pages(pages) => *pages,
             };
-            // Other threads bring pages in while one is dropping some.
+            // Other threads may add pages while one drops some.
             let is_alone = self.program.threads.len() == 1;
             let both = before.zip(cost.dropped).map(|(before, pages)| before + pages);
             *of_file = DroppedPages::Pages(both.filter(|_| is_alone));
@@ -255,12 +256,12 @@ impl<'a> RunCounts<'a> {
         dropped
     }
 
-    /// How many pages of a file the run itself has paged out, at most.
+    /// Maximum number of pages of a file that the run itself paged out.
     fn paged_out(&self, file: usize) -> u64 {
         let of_file =
             self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == Some(file));
         let mut paged_out = of_file.filter(|(step, ..)| step.pages_out()).peekable();
-        // Other threads bring pages in while one is paging some out.
+        // Other threads may add pages while one pages some out.
         if self.program.threads.len() > 1 && paged_out.peek().is_some() {
             return u64::MAX;
         }
@@ -313,7 +314,7 @@ impl<'a> RunCounts<'a> {
         let rounds = rounds.reduce(|one, other| one + other);
         let traced = ran.traced.as_ref();
         let causes = traced.into_iter().flat_map(TracedWaits::causes);
-        // Counts of a part of the run would be misleading.
+        // Counts for only a part of the run would be misleading.
         let whole = traced.filter(|traced| traced.until_full.is_none());
         let kernels = |name: &str| {
             let change = ran.vmstat.as_ref()?.get(name)?;
@@ -355,7 +356,7 @@ impl<'a> RunCounts<'a> {
     }
 }
 
-/// The sum of no counters.
+/// Counters of zero.
 fn zero_counters() -> Counters {
     Counters {
         accesses: Some(0),
@@ -368,7 +369,7 @@ fn zero_counters() -> Counters {
     }
 }
 
-/// What both counted; unknown where one does not say.
+/// The sum of both; unknown if either is.
 fn sum_counters(sum: Counters, part: Counters) -> Counters {
     let both = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
     Counters {

@@ -1,7 +1,7 @@
-//! Settings of the whole machine that a job wants: fault-around, and switches of patch series.
+//! Machine-wide settings that a job requires: fault-around, and switches of patch series.
 //!
-//! A kernel with a series may have a switch for it, so that one build measures both variants: the
-//! file of its name, with underscores, in `/proc/sys/vm`, which holds 0 or 1.
+//! A kernel with a series may have a switch for it, so that one build measures both variants: a
+//! file in `/proc/sys/vm` named after the series, with underscores, which contains 0 or 1.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -15,7 +15,7 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::mounted::KernelMount;
 use crate::{Error, page_size};
 
-/// File of debugfs with the size of fault-around.
+/// The debugfs file with the fault-around size.
 pub(crate) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
 
 /// Its name in debugfs.
@@ -24,14 +24,14 @@ const FAULT_AROUND_NAME: &str = "fault_around_bytes";
 /// Default size of fault-around in bytes.
 const FAULT_AROUND_BYTES: u64 = 65536;
 
-/// Settings as a job wants them; restored when this drops.
+/// Settings of a job; restored on drop.
 #[derive(Debug)]
 pub(super) struct MachineSettings {
     _fault_around: FaultAround,
 }
 
 impl MachineSettings {
-    /// Changes what `machine` has otherwise, if that is allowed.
+    /// Applies the settings of `machine` that differ from the current ones, if allowed.
     pub(super) fn apply(
         machine: &Machine,
         journal: &Journal,
@@ -45,23 +45,23 @@ impl MachineSettings {
     }
 }
 
-/// A fault-around size of the whole machine; restored when this drops.
+/// The machine-wide fault-around size; restored on drop.
 ///
-/// With one page the first touch of a page by a process is a fault of its own, whatever is in the
-/// page cache.
+/// With one page, the first touch of a page by a process is always a fault, whatever is in the page
+/// cache.
 #[derive(Debug)]
 pub struct FaultAround {
     wanted_bytes: u64,
-    // Undone from the first to the last.
+    // Fields drop in order: this one first.
     _changed: Option<Guard>,
     debugfs: Option<KernelMount>,
 }
 
 impl FaultAround {
-    /// Sets it, unless the machine has it already.
+    /// Sets the size, unless it is already in effect.
     ///
     /// # Errors
-    /// Not root; a kernel without debugfs; one locked down.
+    /// Not root; a kernel without debugfs; kernel lockdown.
     pub fn set(wanted_bytes: u64, journal: &Journal) -> Result<Self, Error> {
         if wanted_bytes == fault_around_bytes() {
             return Ok(FaultAround { wanted_bytes, _changed: None, debugfs: None });
@@ -83,7 +83,7 @@ impl FaultAround {
         Ok(FaultAround { wanted_bytes, _changed: changed, debugfs: Some(debugfs) })
     }
 
-    /// Whether the setting is unchanged: others may have set it since.
+    /// Whether the setting is unchanged: another process may have set it since.
     pub fn is_in_effect(&self) -> bool {
         match &self.debugfs {
             None => fault_around_bytes() == self.wanted_bytes,
@@ -95,7 +95,7 @@ impl FaultAround {
     }
 }
 
-/// Refuses other settings than the machine has.
+/// Refuses settings that differ from the machine's.
 pub(super) fn check(machine: &Machine) -> Result<(), Error> {
     let wanted = machine.fault_around.bytes(page_size());
     if wanted == fault_around_bytes() {
@@ -107,16 +107,16 @@ pub(super) fn check(machine: &Machine) -> Result<(), Error> {
     ))
 }
 
-/// Fault-around size of the running kernel in bytes; the default if it is not readable.
+/// Fault-around size of the running kernel in bytes; the default if it cannot be read.
 pub(super) fn fault_around_bytes() -> u64 {
     let text = fs::read_to_string(FAULT_AROUND_FILE).ok();
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
 }
 
-/// Where they are.
+/// Directory of the switches.
 const DIRECTORY: &str = "/proc/sys/vm";
 
-/// Switches that were set; they are set back when this drops.
+/// Changed switches; restored on drop.
 #[derive(Debug)]
 pub(super) struct SwitchGuard {
     /// The previous values.
@@ -124,10 +124,10 @@ pub(super) struct SwitchGuard {
 }
 
 impl SwitchGuard {
-    /// Switches each of `named` on if it is one of `on`, and off if not.
+    /// Turns each switch of `named` on if it is in `on`, and off if not.
     ///
     /// # Errors
-    /// When the kernel has no such switch, or does not take the value.
+    /// The kernel lacks a switch or rejects the value.
     pub(super) fn set(named: Series, on: Series) -> Result<Self, Error> {
         Self::set_in(Path::new(DIRECTORY), named, on)
     }
@@ -154,7 +154,7 @@ impl SwitchGuard {
 impl Drop for SwitchGuard {
     fn drop(&mut self) {
         for (path, before) in &self.before {
-            // The kernel took another value of the same kind.
+            // Cannot fail: the kernel accepted a value of the same kind.
             let _ = fs::write(path, before.trim());
         }
     }
@@ -166,7 +166,7 @@ pub(super) fn supported_switches(series: Series) -> Series {
     series.switches().filter(here).fold(Series::BASELINE, Series::with)
 }
 
-/// The values of the switches that the kernel has, by file name.
+/// The values of the kernel's switches, by file name.
 pub(super) fn switch_state() -> Map<String, Value> {
     state_in(Path::new(DIRECTORY))
 }

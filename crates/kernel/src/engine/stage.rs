@@ -1,4 +1,4 @@
-//! One run of a process: on cold files, within limits, with the settings that its job wants.
+//! One run of a process: on cold files, within limits, with the settings of its job.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -23,21 +23,21 @@ use crate::trace::{TraceFs, TracedWaits, WaitTrace};
 /// Maximum number of repeats of a disturbed run.
 const MAX_REPEATS: u32 = 6;
 
-/// No run is repeated after this time: what takes long is disturbed every time.
+/// No run is repeated after this time: long runs would be disturbed every time.
 const REPEAT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The files, limits and settings of a job. All of them go when this drops.
+/// The files, limits and settings of a job; all are removed or restored on drop.
 #[derive(Debug)]
 pub struct RunSetup {
     journal: Journal,
     limits: MemoryLimits,
     pub(super) files: JobFiles,
     _settings: MachineSettings,
-    /// Whether all of the files fits into the memory.
+    /// Whether all files fit into memory.
     pub(super) fits: bool,
-    /// Runs that were discarded because others evicted pages of the files.
+    /// Discarded runs in which other processes evicted pages of the files.
     pub(super) disturbed: u64,
-    /// Runs that were kept although.
+    /// Disturbed runs that were kept.
     pub(super) kept_disturbed: u64,
 }
 
@@ -46,28 +46,28 @@ pub struct RunSetup {
 pub(super) struct RunAttempt {
     /// The run.
     pub(super) run: Run,
-    /// Others evicted pages of the files.
+    /// Whether other processes evicted pages of the files.
     pub(super) is_disturbed: bool,
     /// Accesses begun at each flush of the cgroup statistics, if known and relevant for eviction.
     pub(super) flushes: Option<Vec<u64>>,
 }
 
-/// What one run left behind.
+/// Results of one run.
 #[derive(Debug)]
 pub(super) struct ProcessRun {
     pub(super) ended: ProbeResult,
     /// Changes of `/proc/vmstat` during the run.
     pub(super) vmstat: Option<VmStat>,
-    /// `pgmajfault` of the cgroup, if there is one.
+    /// `pgmajfault` of the cgroup, if any.
     pub(super) major_events: Option<u64>,
-    /// What its threads waited for, where there are several and this was recorded.
+    /// Waits of its threads, if there are several and they were recorded.
     pub(super) traced: Option<TracedWaits>,
     /// See [`RunAttempt::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
 }
 
 impl RunSetup {
-    /// Makes ready what `needs` says, with temporary files in `directory`.
+    /// Prepares what `needs` lists, with temporary files in `directory`.
     pub(super) fn prepare(
         needs: &JobNeeds,
         journal: &Journal,
@@ -93,7 +93,7 @@ impl RunSetup {
         })
     }
 
-    /// Repeats `run` until it is undisturbed, a few times at most.
+    /// Repeats `run` until it is undisturbed, up to a limit.
     pub(super) fn repeat_while_disturbed(
         &mut self,
         mut run: impl FnMut(&RunSetup) -> Result<RunAttempt, Error>,
@@ -113,7 +113,7 @@ impl RunSetup {
         unreachable!("the loop ends after a few repeats")
     }
 
-    /// Runs `process` once, on cold files.
+    /// Runs `process` once on cold files.
     pub(super) fn run(&self, process: &ProbeProcess) -> Result<ProcessRun, Error> {
         self.check_sizes()?;
         let reclaims = self.has_cgroup() && !self.fits;
@@ -121,7 +121,7 @@ impl RunSetup {
             if reclaims { Probe::start_at_flush(process)? } else { Probe::start(process)? };
         let cgroup = self.make_cold(&probe.pids())?;
         if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
-            // What it reads is charged to its own cgroup.
+            // Pages it reads are charged to its own cgroup.
             cgroup.add(pid)?;
         }
         let begins_with_flush = match cgroup.as_ref().filter(|_| reclaims) {
@@ -146,8 +146,7 @@ impl RunSetup {
         Ok(ProcessRun { ended, vmstat, major_events, traced, flushes })
     }
 
-    /// Makes the files cold for processes, and puts those into a cgroup of their own if they have
-    /// limits.
+    /// Makes the files cold, and moves the processes `pids` into a new cgroup if they have limits.
     pub(super) fn make_cold(&self, pids: &[u32]) -> Result<Option<MemoryCgroup>, Error> {
         self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
         let cgroup = self.limits.cgroup(&self.journal)?;
@@ -162,7 +161,7 @@ impl RunSetup {
         &self.journal
     }
 
-    /// `cachestat` of each file, if permitted; fails if a size changed.
+    /// `cachestat` of each file, if permitted. Fails if a file's size changed.
     pub(super) fn stats(&self) -> Result<Vec<Option<CacheStat>>, Error> {
         let stats = self.files.files.iter().map(|file| CacheStat::query(&file.file, ..).ok());
         let stats = stats.collect();
@@ -170,7 +169,7 @@ impl RunSetup {
         Ok(stats)
     }
 
-    /// Whether runs have a memory cgroup of their own.
+    /// Whether each run has its own memory cgroup.
     pub(super) fn has_cgroup(&self) -> bool {
         self.limits.is_some()
     }
@@ -180,29 +179,29 @@ impl RunSetup {
     }
 }
 
-/// The event counts each miss; the process's own count is of faults, and a fault whose page is
-/// evicted before it is mapped misses again.
+/// The event counts each miss. The process's own counter counts faults: a fault whose page is
+/// evicted before it is mapped misses again, but counts once.
 fn major_events(cgroup: &MemoryCgroup) -> Option<u64> {
     u64::try_from(cgroup.stat().ok()?.get("pgmajfault")?).ok()
 }
 
-/// The kernel does it every 2 s, a little later where it is busy. It is waited for no longer.
+/// The kernel flushes every 2 s, or a little later under load. The wait is limited to this.
 pub(super) const MAX_FLUSH_WAIT: Duration = Duration::from_millis(3000);
 
-/// Between two looks.
+/// Interval between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits for a flush of the statistics of `cgroup`, of which `probe` is a member. Reclaim uses list
-/// sizes as of the last flush, so that evictions would depend on when the run begins.
+/// Waits for a flush of the statistics of `cgroup`, of which `probe` is a member. Reclaim uses the
+/// list sizes of the last flush, so evictions would otherwise depend on when the run begins.
 ///
 /// Reading the statistics flushes them only after many changes. A single page of the child is below
-/// that threshold, so that it becomes visible at a periodic flush. A kernel that flushes at each
-/// read shows it immediately.
+/// that threshold, so it becomes visible at a periodic flush. A kernel that flushes at each read
+/// shows it immediately.
 ///
 /// Returns whether a flush was seen. If not, the time of the next one is unknown.
 ///
 /// # Errors
-/// When the statistics cannot be read.
+/// The statistics cannot be read.
 pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<bool, Error> {
     let before = cgroup.stat()?;
     probe.hold_own_page();
@@ -216,9 +215,9 @@ pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<bo
     Ok(false)
 }
 
-/// What records the waits of threads.
+/// Records the waits of threads.
 pub(super) struct WaitTracer {
-    // Undone from the first to the last: without a tracefs of its own there is no way to the trace.
+    // Fields drop in order: the trace before the tracefs mount that it needs.
     trace: WaitTrace,
     _tracefs: TraceFs,
 }
@@ -232,13 +231,13 @@ impl WaitTracer {
         Some(WaitTracer { trace, _tracefs: tracefs })
     }
 
-    /// From now on.
+    /// Starts recording.
     pub(super) fn start(&self) -> Result<(), Error> {
         self.trace.start()
     }
 
     /// Stops, and returns what was recorded until `ended_ns` of `CLOCK_MONOTONIC`: exiting threads
-    /// wait for locks too.
+    /// also wait for locks.
     pub(super) fn finish(&self, ended_ns: u64) -> Result<TracedWaits, Error> {
         self.trace.stop()?;
         self.trace.read(ended_ns)

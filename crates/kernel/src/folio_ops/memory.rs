@@ -7,14 +7,14 @@ use crate::engine::available_bytes;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
-/// Memory left for processes and others, in bytes.
+/// Memory reserved for other processes, in bytes.
 const RESERVE_BYTES: u64 = 256 << 20;
 
-/// Overhead of a page as a part of its size: in each process a page-table entry, up to 24 bytes for
-/// lists of frames, and 4 for an order of writes. That is below 1 in 100.
+/// Reciprocal of the overhead of a page: in each process a page-table entry, up to 24 bytes for
+/// lists of frames, and 4 for an order of writes, which is below 1 in 100.
 const OVERHEAD_PART: u64 = 50;
 
-/// Refuses a job if the machine has other pages or too little memory.
+/// Refuses a job if the page size differs or there is too little memory.
 ///
 /// # Errors
 /// [`Error::Unavailable`].

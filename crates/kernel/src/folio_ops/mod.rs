@@ -1,5 +1,5 @@
-//! Operations over folios on the running kernel: what they cost it for each page of anonymous
-//! memory, in folios of each size.
+//! Measures operations over folios on the running kernel: their cost per page of anonymous memory,
+//! for each folio size.
 
 mod memory;
 mod thp_settings;

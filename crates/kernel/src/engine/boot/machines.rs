@@ -1,10 +1,10 @@
 //! Jobs that share a boot.
 //!
-//! Jobs share a boot where their machines have the same image, modules, filesystem, CPUs and, if
-//! they name it, memory. The others get as much memory as the largest of them needs. A job that
-//! names less memory than it would be given has a boot of its own: there reclaim decides, and it
-//! would find other lists than by itself. Between two jobs the guest syncs, drops its caches, and
-//! gives the blocks of removed files back to the host.
+//! Jobs share a boot if their machines have the same image, modules, filesystem, CPUs and, if they
+//! name it, memory. Jobs that do not name their memory get as much as the largest of them needs. A
+//! job that names less memory than it would get by default has a boot to itself: there reclaim
+//! decides, and lists left by other jobs would change its result. Between two jobs the guest syncs,
+//! drops its caches, and returns the blocks of removed files to the host.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,22 +17,22 @@ use crate::image::{
     self, Accelerator, DiskFilesystem, GuestJob, GuestMachine, JobAnswer, KernelImage,
 };
 
-/// A job that is to run on a machine.
+/// A queued job.
 #[derive(Debug)]
 pub(super) struct QueuedJob {
-    /// The machine, for this job alone.
+    /// The machine that the job needs by itself.
     pub(super) image: KernelImage,
-    /// Whether its memory, which the job names, is so small that what other jobs leave in it could
-    /// change what this one finds.
+    /// Whether the job names so little memory that leftovers of other jobs could change its result.
     pub(super) is_alone: bool,
     /// Whether the job names its memory.
     pub(super) names_ram: bool,
     pub(super) task: GuestJob,
-    /// What errors call it.
+    /// Name of the job in errors.
     pub(super) name: String,
 }
 
-/// Properties that jobs of one machine share, so that each behaves as on a machine of its own.
+/// Properties that must be equal for jobs to share a machine, so that each runs as if it had the
+/// machine to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MachineShape {
     kernel: PathBuf,
@@ -40,7 +40,7 @@ struct MachineShape {
     filesystem: DiskFilesystem,
     cpus: u32,
     takes_turns: bool,
-    /// RAM that a job sets explicitly. Other jobs share a machine with the RAM of the largest.
+    /// RAM that the job names. Jobs that name none share a machine with the RAM of the largest.
     ram_bytes: Option<u64>,
     is_alone: bool,
 }
@@ -59,7 +59,7 @@ impl MachineShape {
     }
 }
 
-/// The answer of a job, and the machine that gave it.
+/// The answer to a job, and the machine that gave it.
 #[derive(Debug)]
 pub(super) struct BootResult {
     pub(super) answer: JobAnswer,
@@ -69,18 +69,18 @@ pub(super) struct BootResult {
     pub(super) label: JobLabel,
 }
 
-/// How error messages name one of several jobs.
+/// How error messages refer to one of several jobs.
 #[derive(Clone, Debug)]
 pub(super) struct JobLabel {
     /// Its number, from 1.
     pub(super) number: usize,
-    /// How many the list has.
+    /// Number of jobs of the boot.
     pub(super) jobs: usize,
     name: String,
 }
 
 impl JobLabel {
-    /// Adds the job to `error`, if the boot has several.
+    /// Adds the job to `error` if the boot has several jobs.
     pub(super) fn label_error(&self, error: Error) -> Error {
         let JobLabel { number, jobs, name } = self.clone();
         match jobs {
@@ -90,25 +90,25 @@ impl JobLabel {
     }
 }
 
-/// Maximum number of machines that stay up; idle ones wait for more jobs.
+/// Maximum number of machines that stay up; idle ones wait for further jobs.
 const MAX_MACHINES: usize = 4;
 
-/// Queues of jobs and the machines that run them. Only one works at a time, as a second would
-/// disturb its timing.
+/// Queues of jobs and the machines that run them. Only one machine works at a time, since a second
+/// would disturb its timing.
 #[derive(Debug, Default)]
 pub(super) struct MachinePool {
     lists: Vec<JobQueue>,
     /// In order of use. Only the last one may have unanswered jobs.
     up: Vec<PooledMachine>,
-    /// Images that were checked: searching and unpacking modules takes long.
+    /// Images that passed the check, which is slow because it searches and unpacks modules.
     checked_images: Vec<KernelImage>,
 }
 
-/// The jobs of one machine, in the order in which they were asked for.
+/// The jobs of one machine, in the order of submission.
 #[derive(Debug)]
 struct JobQueue {
     shape: MachineShape,
-    /// Large enough for each of them.
+    /// The machine, large enough for every job.
     image: KernelImage,
     jobs: Vec<JobSlot>,
 }
@@ -116,22 +116,22 @@ struct JobQueue {
 #[derive(Debug)]
 struct JobSlot {
     name: String,
-    /// `None` once it was answered.
+    /// `None` once answered.
     task: Option<GuestJob>,
-    /// Until it is fetched.
+    /// Present until the caller takes it.
     answer: Option<Result<BootResult, Error>>,
 }
 
-/// A machine that works on a list.
+/// A machine that works through a queue.
 #[derive(Debug)]
 struct PooledMachine {
     list: usize,
     /// The image that was booted.
     image: KernelImage,
     guest: GuestMachine,
-    /// Numbers of the jobs that it has yet to answer.
+    /// Numbers of the jobs not yet answered.
     left: VecDeque<usize>,
-    /// How many jobs of the list it was given, or had been answered before.
+    /// Number of jobs of the queue that were submitted to it or answered before.
     given: usize,
 }
 
@@ -139,7 +139,7 @@ struct PooledMachine {
 #[derive(Debug)]
 pub(super) struct QueuePosition {
     machines: Rc<RefCell<MachinePool>>,
-    /// The number of its list.
+    /// Index of the queue.
     pub(super) list: usize,
     job: usize,
 }
@@ -151,22 +151,22 @@ impl QueuePosition {
         QueuePosition { machines: Rc::clone(machines), list, job }
     }
 
-    /// Waits for the answer of the job; boots its machine if none is up.
+    /// Waits for the answer to the job, booting its machine if none is up.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The job failed, or its machine did.
     pub(super) fn wait_answer(self) -> Result<BootResult, Error> {
         self.machines.borrow_mut().wait_answer(self.list, self.job)
     }
 }
 
 impl MachinePool {
-    /// Memory of machines that can be stopped to make room for another.
+    /// Memory held by machines that can be stopped to make room.
     pub(super) fn held_bytes(&self) -> u64 {
         self.up.iter().fold(0, |sum, running| sum.saturating_add(running.image.ram_bytes))
     }
 
-    /// Checks that `image` can boot, once per image.
+    /// Checks that `image` can boot; done once per image.
     pub(super) fn check(&mut self, image: &KernelImage) -> Result<(), Error> {
         if !self.checked_images.iter().any(|other| other.boots_like(image)) {
             image.check().map_err(|error| Error::from(error).on_image(&image.kernel))?;
@@ -214,12 +214,12 @@ impl MachinePool {
         }
     }
 
-    /// Boots a machine for the unanswered jobs of `list`.
+    /// Boots a machine for the unanswered jobs of queue `list`.
     fn start(&mut self, list: usize) -> Result<(), Error> {
         self.up.retain(|running| running.list != list);
         let JobQueue { image, jobs, .. } = &self.lists[list];
         let is_short = || available_bytes().is_some_and(|free| free < image.ram_bytes);
-        // The one that was idle longest is stopped first.
+        // The machine that has been idle longest is stopped first.
         while self.up.len() >= MAX_MACHINES || !self.up.is_empty() && is_short() {
             self.up.remove(0);
         }
@@ -230,7 +230,7 @@ impl MachinePool {
         Ok(())
     }
 
-    /// Submits to the machine in use the jobs that were queued since.
+    /// Submits jobs that were queued meanwhile to the machine in use.
     fn submit_added(&mut self) -> Result<(), Error> {
         let Some(running) = self.up.last_mut() else { return Ok(()) };
         let jobs = &self.lists[running.list].jobs;
@@ -242,8 +242,8 @@ impl MachinePool {
         Ok(())
     }
 
-    /// Waits for the next answer of the machine in use. A machine that stopped is dropped; another
-    /// is booted for its remaining jobs.
+    /// Waits for the next answer of the machine in use. If the machine has stopped, drops it;
+    /// another one is booted for its remaining jobs.
     fn run_next(&mut self) {
         let Some(running) = self.up.last_mut() else { return };
         let Some(job) = running.left.pop_front() else { return };
@@ -251,7 +251,7 @@ impl MachinePool {
         let label = JobLabel { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
         let result = running.guest.next_answer();
         if let Err(image::Error::MissingInGuest(what)) = &result {
-            // The other jobs of the list would not find it either.
+            // The failure affects the queue's other jobs as well.
             for other in running.left.drain(..) {
                 jobs[other].task = None;
                 jobs[other].answer = Some(Err(image::Error::MissingInGuest(what.clone()).into()));
@@ -269,7 +269,7 @@ impl MachinePool {
             if running.guest.has_begun() {
                 label.label_error(error.into())
             } else {
-                // It failed to boot, whatever the job is.
+                // The boot failed, which does not depend on the job.
                 error.into()
             }
         }));

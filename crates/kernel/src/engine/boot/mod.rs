@@ -1,4 +1,4 @@
-//! Jobs on a kernel that is booted for them: the same engine, inside the virtual machine.
+//! Runs jobs on a booted kernel: the same engine, inside the virtual machine.
 
 mod machines;
 
@@ -23,57 +23,56 @@ use crate::{Error, page_size};
 
 use machines::{BootResult, MachinePool, QueuePosition, QueuedJob};
 
-/// Key of the kernel's warnings in the environment of a run.
+/// Key of the kernel's warnings in a run's environment.
 pub const CONSOLE_KEY: &str = "console";
 
-/// RAM in addition to the size of the file.
+/// RAM in addition to the files.
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
-/// Space on the scratch disk beyond that of the file: a constant, and a part of the file's size for
-/// what the filesystem reserves. The file that backs the disk is sparse.
+/// Space on the scratch disk in addition to the files: a constant, and a fraction of the file size
+/// that the filesystem reserves. The backing file is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
 const DISK_RESERVE_DIVISOR: u64 = 4;
 
-/// Host disk space in addition to the file: metadata of the filesystem, and the initramfs.
+/// Host disk space in addition to the files: filesystem metadata and the initramfs.
 const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 
-/// How much of its files a slow machine writes or reads in a second, and how long it takes for an
-/// access.
+/// Throughput and access latency of a slow machine.
 const SLOW_BYTES_PER_SECOND: u64 = 4 << 20;
 const SLOW_ACCESS: Duration = Duration::from_millis(2);
 
-/// How much faster a usual machine is than the slow one that timeouts allow for.
+/// How much faster a typical machine is than the slow one assumed for timeouts.
 const SLOW_FACTOR: u32 = 10;
 
-/// What any job may take besides on a machine that has much else to do.
+/// Base timeout of any job, on a heavily loaded machine.
 const BASE_JOB_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
-/// nothing for them. Machines stay up for other jobs, a few at a time; they go with this, its
-/// clones, and what these have made ready.
+/// Boots kernels for jobs that name an image. Jobs share a boot if that does not affect their
+/// results. A few machines stay up for further jobs, until this, its clones and the jobs that they
+/// prepared are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Boot {
     machines: Rc<RefCell<MachinePool>>,
-    /// How jobs are observed, if they are.
+    /// How jobs are observed, if at all.
     observed: Option<Value>,
     /// See [`KernelImage::notify`].
     notify: Option<fn(&str)>,
 }
 
 impl Boot {
-    /// Without machines. `notify` is called with warnings, and when a machine takes long.
+    /// Starts without machines. `tell` is called with warnings, and when a machine is slow.
     pub fn with_notify(tell: fn(&str)) -> Self {
         Boot { notify: Some(tell), ..Boot::default() }
     }
 
-    /// Uses the same machines, and traces jobs that are prepared from now on, as `how` says:
-    /// [`BootedJob::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory
-    /// of the machine, and its `seconds` to the time limit of each job.
+    /// Uses the same machines, and traces the jobs prepared from now on as `how` says;
+    /// [`BootedJob::take_log`] returns the trace. Its `ram_bytes` are added to the memory of the
+    /// machine, and its `seconds` to the time limit of each job.
     pub fn with_observation(self, how: Value) -> Self {
         Boot { observed: Some(how), ..self }
     }
 
-    /// `job`, to be run on the kernel of `named`.
+    /// The queue entry to run `job` on the kernel image `named`.
     fn entry(&self, job: &Job, named: &JobImage) -> Result<QueuedJob, Error> {
         let needs = JobNeeds::from(job);
         check(job, &needs)?;
@@ -120,15 +119,15 @@ impl Engine for Boot {
     type Error = Error;
     type Ready = BootedJob;
 
-    /// Checks that images are kernels, that their modules are there, and that there is memory.
-    /// Machines are booted when the first job takes its turn.
+    /// Checks that images are kernels, that their modules exist, and that there is enough memory. A
+    /// machine is booted when its first job runs.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
     /// run.
     ///
     /// # Panics
-    /// When a job names no image.
+    /// A job names no image.
     fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<BootedJob>, Error> {
         let image = |job: &Job| job.image.clone().expect("the caller has jobs with an image");
         let entries = jobs.iter().map(|job| self.entry(job, &image(job)));
@@ -151,30 +150,30 @@ impl Engine for Boot {
     }
 }
 
-/// A job on a kernel that is booted for it and others, and makes all runs of a seed.
+/// A job on a booted kernel. It makes all runs of one seed.
 #[derive(Debug)]
 pub struct BootedJob {
     job: Job,
     image: JobImage,
     boot: Boot,
     batch: usize,
-    /// Where the job stands among those that share boots, until it has run.
+    /// Position of the job in the queues, until it has run.
     place: Option<QueuePosition>,
     /// Environment of the first boot.
     environment: Option<Map<String, Value>>,
     log: Option<File>,
-    /// Warnings of the kernel.
+    /// Kernel warnings.
     incidents: Vec<Incident>,
 }
 
 impl BootedJob {
-    /// Takes the warnings of the kernel since the last call.
+    /// Takes the kernel warnings since the last call.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         std::mem::take(&mut self.incidents)
     }
 
-    /// Takes the log of the last turn, an unnamed file at its start; `None` if the job was not
-    /// observed.
+    /// Takes the log of the last run, an unnamed file positioned at its start; `None` if the job
+    /// was not observed.
     pub fn take_log(&mut self) -> Option<File> {
         self.log.take()
     }
@@ -191,7 +190,7 @@ impl Ready for BootedJob {
         self.batch
     }
 
-    /// A turn with another seed, or another one with the job's own, is a job of its own.
+    /// Each further seed, or repetition of the job's own seed, is a separate job.
     fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         let planned = self.place.take_if(|_| seed == self.job.seed);
         let job = self.job.with_seed(seed);
@@ -255,7 +254,7 @@ fn check(job: &Job, needs: &JobNeeds) -> Result<(), Error> {
     Ok(())
 }
 
-/// Why a file of this machine is on no other kernel.
+/// The error for a file of this machine that a guest cannot see.
 fn host_file_error(needed: &NeededFile) -> Error {
     match (&needed.name, &needed.contents) {
         (Some(name), FileContents::CopyOf(_)) => Error::unavailable(
@@ -277,7 +276,7 @@ fn host_file_error(needed: &NeededFile) -> Error {
     }
 }
 
-/// Memory in which a job finds all that it wants, whatever ran before it.
+/// RAM that suffices for a job, whatever ran before it.
 fn default_ram_bytes(needs: &JobNeeds) -> u64 {
     let bytes = needs.made_bytes();
     let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
@@ -308,7 +307,7 @@ fn image_for_job(job: &Job, needs: &JobNeeds, named: &JobImage) -> Result<Kernel
     Ok(image)
 }
 
-/// Upper bound of the time of `job` for reading, writing and waiting on a slow, emulated machine.
+/// Upper bound of the time that `job` reads, writes and waits on a slow, emulated machine.
 fn max_job_time(job: &Job, needs: &JobNeeds) -> Duration {
     let runs = job.runs;
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
