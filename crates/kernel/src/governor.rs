@@ -1,4 +1,4 @@
-//! A governor beside a probe: `filemap govern --pid`, as its users start it.
+//! Runs a governor for a probe: `filemap govern --pid`, as users start it.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -12,10 +12,10 @@ use crate::Error;
 use crate::child::{ChildProcess, die_with_parent};
 use crate::procstat::read_bytes;
 
-/// How long a governor may take to follow a process.
+/// Timeout for a governor to follow a process.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long it may take to exit.
+/// Timeout for it to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process that governs another one. It is killed when this drops.
@@ -28,7 +28,7 @@ impl GovernorProcess {
     /// Starts a governor of the process `pid`, and waits until it follows the process.
     ///
     /// # Errors
-    /// When it cannot be started, or cannot follow the process.
+    /// It cannot be started, or cannot follow the process.
     pub(crate) fn start_for(pid: u32) -> Result<GovernorProcess, Error> {
         let failed = |error: io::Error| Error::call("start a governor", error);
         // The protocol of sd_notify(3). An abstract address leaves no file behind.
@@ -56,7 +56,7 @@ impl GovernorProcess {
         ))
     }
 
-    /// Bytes that it has had read from storage; `None` where the kernel does not account them.
+    /// Bytes read from storage on its behalf; `None` if the kernel does not account them.
     pub(crate) fn read_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).ok()?;
         read_bytes(&text)
@@ -71,7 +71,7 @@ impl GovernorProcess {
     pub(crate) fn end(mut self) {
         // It may have exited already.
         let _ = kill_process(Pid::from_child(&self.child.0), Signal::TERM);
-        // It is killed where it does not end by itself.
+        // Dropping kills it if it does not exit by itself.
         let _ = self.child.wait(EXIT_TIMEOUT, || None::<()>);
     }
 }

@@ -1,22 +1,22 @@
-//! Holes of a file, which are read without a device.
+//! Holes of a file, which are read without the device.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// How much of a file is holes. Space that is reserved and was never written counts as a hole.
+/// How much of a file consists of holes. Allocated extents that were never written count as holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holes {
     /// No holes, or unknown.
     None,
-    /// A part of it.
+    /// Some of it.
     Some,
     /// All of it.
     All,
 }
 
 impl Holes {
-    /// The holes of `file`, by the map of its extents: unlike `SEEK_HOLE`, that says the same
-    /// whatever of the file is cached.
+    /// The holes of `file`, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the answer does not
+    /// depend on what is cached.
     pub fn find(file: &File) -> Holes {
         let bytes = file.metadata().map_or(0, |data| data.len());
         match written_bytes(file, bytes) {
@@ -41,8 +41,8 @@ fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
             reserved: 0,
             extents: [Extent::default(); EXTENTS],
         };
-        // SAFETY: the request reads and writes a `struct fiemap` with room for the number of
-        // extents that it names, which is what `map` is.
+        // SAFETY: the request reads and writes a `struct fiemap` followed by as many extents as its
+        // `fm_extent_count` says; `map` has that layout.
         let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
         if answer != 0 {
             return None;
@@ -65,7 +65,7 @@ fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
 /// Extents per FIEMAP call.
 const EXTENTS: usize = 64;
 
-/// `FS_IOC_FIEMAP` of `linux/fs.h`, the same on every architecture that is modelled.
+/// `FS_IOC_FIEMAP` of `linux/fs.h`, the same on every modelled architecture.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
 
 /// `FIEMAP_EXTENT_LAST`: no extent follows.

@@ -52,7 +52,7 @@ impl MachineSettings {
 #[derive(Debug)]
 pub struct FaultAround {
     wanted_bytes: u64,
-    // Fields drop in order: this one first.
+    // Fields drop in order: the setting is restored before debugfs is unmounted.
     _changed: Option<Guard>,
     debugfs: Option<KernelMount>,
 }

@@ -10,8 +10,8 @@ use crate::{Error, page_size};
 /// Memory reserved for other processes, in bytes.
 const RESERVE_BYTES: u64 = 256 << 20;
 
-/// Reciprocal of the overhead of a page: in each process a page-table entry, up to 24 bytes for
-/// lists of frames, and 4 for an order of writes, which is below 1 in 100.
+/// Reciprocal of the assumed overhead. Each process has a page-table entry per page, up to 24 bytes
+/// in lists of frames, and 4 in an order of writes: less than 1 % of a page.
 const OVERHEAD_PART: u64 = 50;
 
 /// Refuses a job if the page size differs or there is too little memory.

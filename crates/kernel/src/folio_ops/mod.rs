@@ -29,9 +29,9 @@ pub(crate) use thp_settings::tests::settings;
 pub struct FolioOpsResult {
     /// The repeats, in order.
     pub runs: Vec<FolioOpsRun>,
-    /// What could not be measured, with the remedy, a sentence each.
+    /// What could not be measured, with the remedy; one sentence each.
     pub warnings: Vec<String>,
-    /// Where and how it was measured.
+    /// Environment of the measurement.
     pub environment: Map<String, Value>,
 }
 
@@ -47,7 +47,8 @@ pub fn sample_count(job: &FolioOps) -> u64 {
 /// Sizes that the kernel does not provide are left out with a warning.
 ///
 /// # Errors
-/// When no size can be measured, there is not enough memory, or with `apply` without root.
+/// When no size can be measured, there is not enough memory, or with `apply`, this process is not
+/// root.
 pub fn measure(
     job: &FolioOps,
     journal: &Journal,
@@ -79,7 +80,7 @@ struct Measuring<'a> {
     short: BTreeMap<u64, Shortage>,
     /// Minimum share of folios that had their size.
     shares: BTreeMap<u64, f64>,
-    /// Whether copied pages are known.
+    /// Whether the number of copied pages is known.
     knows_copies: bool,
 }
 
@@ -89,7 +90,7 @@ struct Shortage {
     repeats: u64,
     /// Minimum number of folios that it provided.
     given: u64,
-    /// Folios that the memory consists of.
+    /// Number of folios that make up the memory.
     folios: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of transparent huge pages: which sizes of folios anonymous memory may have.
+//! Settings of transparent huge pages: the folio sizes that anonymous memory may have.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -15,10 +15,10 @@ use crate::procstat::selected_word;
 /// Directory of the settings.
 const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// The setting that sizes with `inherit` have.
+/// The global setting, which applies to sizes set to `inherit`.
 const ALL_SIZES: &str = "enabled";
 
-/// Values with which memory that is advised to have large folios gets them.
+/// Values with which memory advised MADV_HUGEPAGE gets large folios.
 const ALLOWING: [&str; 2] = ["always", "madvise"];
 
 /// The settings of transparent huge pages.
@@ -63,7 +63,7 @@ impl ThpSettings {
         read(&self.directory.join("defrag"))
     }
 
-    /// Why advised memory would not get folios of `bytes` only.
+    /// Why advised memory would not get folios of exactly `bytes`.
     pub(crate) fn refusal(&self, bytes: u64) -> Option<Refusal> {
         if bytes == PAGE_BYTES {
             return None;
@@ -83,10 +83,10 @@ impl ThpSettings {
         Some(Refusal { why, can_be_set: true })
     }
 
-    /// Allows large folios of `bytes` only, until the result drops.
+    /// Allows only large folios of `bytes`, until the result is dropped.
     ///
     /// # Errors
-    /// When a setting cannot be changed; earlier changes are undone.
+    /// A setting cannot be changed; earlier changes are undone.
     pub(crate) fn select(&self, bytes: u64, journal: &Journal) -> Result<SelectedSize, Error> {
         assert!(bytes > PAGE_BYTES, "single pages have no setting");
         let wrong = |&other: &u64| self.allows(other) != (other == bytes);
@@ -102,12 +102,12 @@ impl ThpSettings {
         Ok(SelectedSize { _guards: guards.collect::<Result<_, Error>>()? })
     }
 
-    /// Locks the settings against other runs: exclusively if this one `changes` them, since each of
-    /// two would restore the other's values, else shared, so that the allowed sizes stay. `None`
-    /// without settings.
+    /// Locks the settings against other runs: exclusively if this run `changes` them, since each of
+    /// two runs would restore the other's values; otherwise shared, so that the allowed sizes stay.
+    /// `None` without settings.
     ///
     /// # Errors
-    /// When another run has a conflicting lock.
+    /// Another run has a conflicting lock.
     pub(crate) fn lock(&self, changes: bool) -> Result<Option<File>, Error> {
         let path = self.directory.join(ALL_SIZES);
         let file = match File::open(&path) {
@@ -140,7 +140,7 @@ impl ThpSettings {
 pub(crate) struct Refusal {
     /// The reason.
     pub(crate) why: String,
-    /// Whether other settings would change that.
+    /// Whether other settings would allow the size.
     pub(crate) can_be_set: bool,
 }
 

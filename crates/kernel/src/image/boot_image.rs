@@ -1,4 +1,4 @@
-//! A kernel image with all that it takes to boot it.
+//! A kernel image with everything needed to boot it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,19 +12,20 @@ use super::{Error, initramfs, kernel_file};
 /// A kernel image and the virtual machine to run it in.
 #[derive(Clone, Debug)]
 pub struct KernelImage {
-    /// The kernel: an x86-64 bzImage (a distribution's `vmlinuz`).
+    /// The kernel: an x86-64 bzImage, such as a distribution's `vmlinuz`.
     pub kernel: PathBuf,
-    /// Where its modules are: a root that holds `lib/modules/RELEASE`, or that directory itself.
-    /// `None` for a kernel with virtio-blk or NVMe and the filesystem built in.
+    /// Directory of its modules: a root that contains `lib/modules/RELEASE`, or that directory
+    /// itself. `None` for a kernel with virtio-blk or NVMe and the filesystem built in.
     pub modules: Option<PathBuf>,
     /// The program that becomes init and calls [`guest::main`](super::guest::main): normally
-    /// [`std::env::current_exe`]. A dynamically linked one brings its libraries along.
+    /// [`std::env::current_exe`]. A dynamically linked program is packed with its libraries.
     pub init: PathBuf,
     /// Memory of the machine in bytes; rounded down to a multiple of 1 MiB.
     pub ram_bytes: u64,
     /// Virtual CPUs.
     pub cpus: u32,
-    /// Whether the CPUs of an emulated machine take turns, in a time that counts instructions.
+    /// Whether the CPUs of an emulated machine take turns, with a clock that counts instructions
+    /// (`-icount`).
     pub uses_icount: bool,
     /// Readahead of the scratch disk in KiB; `None` leaves the kernel's default.
     pub read_ahead_kb: Option<u64>,
@@ -32,7 +33,7 @@ pub struct KernelImage {
     pub disk_bytes: u64,
     /// Filesystem of the scratch disk.
     pub filesystem: DiskFilesystem,
-    /// Directory on the host for the (unlinked) scratch files; needs room for what a job writes.
+    /// Directory on the host for the unlinked scratch files; it needs space for what a job writes.
     pub scratch_dir: PathBuf,
     /// A machine that has not begun its first job after this time is killed.
     pub boot_timeout: Duration,
@@ -40,22 +41,22 @@ pub struct KernelImage {
     pub quiet_timeout: Duration,
     /// A machine that has not answered the job of [`KernelImage::run`] after this time is killed.
     pub job_timeout: Duration,
-    /// Called with a line for the user: a warning of the kernel, or a machine that takes long.
+    /// Called with a line for the user: a kernel warning, or a slow machine.
     pub notify: Option<fn(&str)>,
 }
 
-/// A boot takes some 4 s on an emulated machine, and 20 s where others take its processors.
+/// A boot takes about 4 s on an emulated machine, and 20 s on a busy host.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A boot that takes longer is unusual.
 pub(crate) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl KernelImage {
-    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has two minutes to
-    /// boot and ten for a job.
+    /// The image at `kernel` with 1 CPU, 1 GiB of memory and a 4 GiB ext4 disk; timeouts are two
+    /// minutes for the boot and ten for a job.
     ///
     /// # Errors
-    /// When the path of the running executable cannot be found.
+    /// The path of the running executable is unknown.
     pub fn new(kernel: impl Into<PathBuf>) -> Result<Self, Error> {
         let init = std::env::current_exe()
             .map_err(|source| Error::io("find the running executable", source))?;
@@ -98,12 +99,12 @@ impl KernelImage {
     /// Checks, without booting, that the kernel can boot with its modules.
     ///
     /// # Errors
-    /// An invalid kernel; all missing modules by name.
+    /// An invalid kernel, or missing modules, all of which are named.
     pub fn check(&self) -> Result<(), Error> {
         self.resolve_modules().map(|_| ())
     }
 
-    /// The release of the kernel, and the modules that it needs.
+    /// The release of the kernel, and the modules to load.
     pub(super) fn resolve_modules(&self) -> Result<(String, Vec<Module>), Error> {
         let release = kernel_file::release(&self.kernel)?;
         let modules = match &self.modules {

@@ -1,9 +1,9 @@
-//! The disk over which host and guest exchange frames: jobs in front, answers behind them.
+//! The disk over which host and guest exchange frames: jobs at the front, answers behind them.
 //!
-//! The guest reads and writes the disk with O_DIRECT, so that a list of any length leaves its page
-//! cache alone. The host accesses the file that backs the disk while the guest runs. A frame begins
-//! at a block of its own and its first block is written last: where there is a header, the whole
-//! frame is there.
+//! The guest reads and writes the disk with O_DIRECT, so that a list of any length does not affect
+//! its page cache. The host accesses the file that backs the disk while the guest runs. Each frame
+//! begins at a new block, and its first block is written last: if the header is present, so is the
+//! whole frame.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub(super) const BLOCK_BYTES: usize = 4096;
 /// Bytes per read or write.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Time between two polls for a job, and the number of polls that may find an incomplete one.
+/// Interval between two polls for a job, and the number of polls that may find it incomplete.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_DAMAGED_READS: u32 = 100;
 
@@ -30,14 +30,14 @@ const MAX_DAMAGED_READS: u32 = 100;
 #[derive(Debug)]
 pub(super) struct GuestChannel {
     disk: File,
-    /// Longer than a piece, as a piece begins at the first multiple of a block in it.
+    /// Longer than a piece, since a piece begins at the first aligned address in it.
     memory: Vec<u8>,
     tasks_at: u64,
     answers_at: u64,
 }
 
 impl GuestChannel {
-    /// The disk at `path`, where answers begin at byte `answers_at`.
+    /// Opens the disk at `path`, with answers beginning at byte `answers_at`.
     pub(super) fn open(path: &Path, answers_at: u64) -> io::Result<Self> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut options = File::options();
@@ -50,14 +50,14 @@ impl GuestChannel {
         })
     }
 
-    /// Waits for the next job of the list, and returns it with its number.
+    /// Waits for the next job, and returns it with its number.
     pub(super) fn await_task(&mut self) -> Result<(usize, String), String> {
         let mut damaged = 0;
         loop {
             match self.next_task() {
                 Ok(Some(task)) => return Ok(task),
                 Ok(None) => damaged = 0,
-                // The host may be writing it.
+                // The host may still be writing it.
                 Err(_) if damaged < MAX_DAMAGED_READS => damaged += 1,
                 Err(error) => return Err(error),
             }
@@ -106,7 +106,7 @@ impl GuestChannel {
         Ok(())
     }
 
-    /// Appends to `to` the `bytes` bytes at `at`, and what else is in the blocks that they end in.
+    /// Appends to `to` the `bytes` bytes at `at`, and the rest of their last block.
     fn read(&mut self, at: u64, bytes: usize, to: &mut Vec<u8>) -> io::Result<()> {
         let piece = piece(&mut self.memory, bytes);
         self.disk.read_exact_at(piece, at)?;
@@ -162,15 +162,15 @@ impl Write for JobLog<'_> {
     }
 }
 
-/// A file in memory: a full disk does not take an answer along.
+/// A file in memory, so that a full disk does not lose answers.
 #[derive(Debug)]
 pub(super) struct HostChannel {
     pub(super) file: File,
-    /// Where answers begin.
+    /// Offset at which answers begin.
     pub(super) answers_at: u64,
-    /// Where the next frame does.
+    /// Offset of the next frame.
     next_at: u64,
-    /// Where the next job is written, and its number.
+    /// Offset and number of the next job.
     pub(super) task_at: u64,
     tasks: usize,
 }
@@ -188,11 +188,11 @@ impl HostChannel {
         Ok(HostChannel { file, answers_at, next_at, task_at: 0, tasks: 0 })
     }
 
-    /// Gives the guest another job.
+    /// Appends a job for the guest.
     pub(super) fn add(&mut self, payload: &str) -> io::Result<()> {
         let frame = frame::encode(FrameKind::Task, self.tasks, payload.as_bytes());
         let length = frame.len().next_multiple_of(BLOCK_BYTES) as u64;
-        // A block without a header is left behind the last.
+        // The block after the last job is left without a header.
         if self.task_at + length >= self.answers_at {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -228,7 +228,7 @@ impl HostChannel {
         let frame = header.into_frame(bytes)?;
         let length = (head + header.length).next_multiple_of(BLOCK_BYTES) as u64;
         let punched = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // It only saves memory.
+        // Failure only costs memory.
         let _ = fallocate(&self.file, punched, self.next_at, length);
         self.next_at += length;
         Ok(Some(frame))

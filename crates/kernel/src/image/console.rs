@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 /// Written to the kernel log by the guest when a job begins, followed by the job's number.
 pub(super) const JOB_MARK: &str = "filemap: job ";
 
-/// Written to the kernel log by the guest before the description of a task that is blocked for
-/// good.
+/// Written to the kernel log by the guest before the description of a permanently blocked task.
 pub(super) const BLOCKED_MARK: &str = "filemap: blocked: ";
 
 /// Maximum number of lines kept of an incident, and of characters of a line.
@@ -19,7 +18,7 @@ const MAX_LINE_CHARS: usize = 400;
 /// Maximum number of call-trace functions in the summary of an incident.
 const MAX_SUMMARY_FRAMES: usize = 5;
 
-/// Prefixes of lines after which no figure of this boot can be trusted.
+/// Prefixes of lines after which no figure of this boot is reliable.
 const CRASHES: [&str; 10] = [
     "BUG: unable to handle",
     "BUG: kernel NULL pointer dereference",
@@ -33,34 +32,34 @@ const CRASHES: [&str; 10] = [
     BLOCKED_MARK,
 ];
 
-/// Prefixes of the kernel's detectors that go by elapsed time: soft and hard lockups, RCU stalls.
+/// Prefixes of messages from detectors based on elapsed time: soft and hard lockups, RCU stalls.
 const STALLS: [&str; 4] =
     ["BUG: soft lockup", "BUG: workqueue lockup", "INFO: rcu", "Watchdog detected hard LOCKUP"];
 
-/// Prefixes of lines after which the kernel carries on.
+/// Prefixes of warnings, after which the kernel continues.
 const WARNINGS: [&str; 6] =
     ["WARNING:", "BUG:", "UBSAN:", "INFO: possible ", "INFO: suspicious ", "INFO: inconsistent "];
 
-/// How bad an incident is.
+/// Severity of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentKind {
-    /// The kernel carries on.
+    /// The kernel continues.
     Warning,
-    /// The kernel stopped, hangs, or its state is corrupt.
+    /// The kernel stopped or hangs, or its state is corrupt.
     Crash,
-    /// The kernel measured that something took too long. A guest that gets no processor time of its
-    /// host reports the same.
+    /// Something took too long by the kernel's clock. A guest that gets no CPU time from its host
+    /// reports the same.
     Stall,
 }
 
 /// A warning, oops, panic or hang that a guest kernel reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// How bad it is.
+    /// Its severity.
     pub kind: IncidentKind,
     /// Index of the job that was running; `None` before the first.
     pub job: Option<usize>,
-    /// The console lines, beginning with the one that says what happened.
+    /// The console lines, starting with the one that describes the incident.
     pub lines: Vec<String>,
 }
 
@@ -74,7 +73,7 @@ impl Incident {
     pub fn summary(&self) -> String {
         let mut parts: Vec<String> = self.lines.first().cloned().into_iter().collect();
         parts.extend(self.lines.iter().skip(1).find(|l| l.starts_with("Kernel panic")).cloned());
-        // Of a user-space address, RIP names no function.
+        // For a user-space address, RIP has no function name.
         let rip = self.lines.iter().filter_map(|line| line.strip_prefix("RIP: ")?.split_once(':'));
         let rip = rip.map(|(_, address)| function(address)).find(|name| name.contains("+0x"));
         parts.extend(rip.map(|name| format!("RIP: {name}")));
@@ -85,8 +84,8 @@ impl Incident {
         parts.join(" | ")
     }
 
-    /// The innermost functions of the call trace. The unwinder puts a question mark before those
-    /// that it is not sure of: they are used only when there are no others.
+    /// The innermost functions of the call trace. Functions that the unwinder marks as unreliable
+    /// with a question mark are used only if there are no others.
     fn call_trace(&self) -> Vec<&str> {
         let position = |header: &str| self.lines.iter().position(|line| line == header);
         let start = position("<TASK>").or_else(|| position("Call Trace:"));
@@ -99,7 +98,7 @@ impl Incident {
         names.take(MAX_SUMMARY_FRAMES).collect()
     }
 
-    /// For how long something was stuck, as a soft lockup or a hung task says.
+    /// How long a task or CPU was stuck, from the message of a soft lockup or hung task.
     pub(super) fn stall_time(&self) -> Option<Duration> {
         let line = self.lines.first()?;
         let (_, after) = line.split_once("stuck for ").or(line.split_once("for more than "))?;
@@ -107,8 +106,9 @@ impl Incident {
         digits.parse().ok().map(Duration::from_secs)
     }
 
-    /// Whether it is a warning of the boot, which says nothing about jobs. Faults of init are code
-    /// under test: such a warning is printed once, so that a job does not repeat it.
+    /// Whether this is a boot warning that says nothing about jobs. Warnings raised while init runs
+    /// do not count as such: they come from code under test, and are printed only once (WARN_ONCE),
+    /// so a job would not repeat them.
     fn is_boot_warning(&self) -> bool {
         self.kind == IncidentKind::Warning
             && self.job.is_none()
@@ -154,7 +154,7 @@ impl ConsoleParser {
         self.open.is_some()
     }
 
-    /// Completes the open incident: no more lines of it arrive.
+    /// Completes the open incident: it gets no more lines.
     pub(super) fn close(&mut self) {
         let open = self.open.take();
         self.complete.extend(open.filter(|incident| !incident.is_boot_warning()));
@@ -168,7 +168,7 @@ impl ConsoleParser {
             self.job = number.parse().ok();
             return;
         }
-        // An oops prints further lines that look like the beginning of one, up to the panic.
+        // Until the panic, an oops prints lines that look like the start of another one.
         let continues = self.open.as_ref().is_some_and(|open| open.kind != IncidentKind::Warning);
         if let Some(kind) = incident_kind(line).filter(|_| !continues) {
             self.close();
@@ -209,7 +209,7 @@ fn is_numbered_oops(line: &str) -> bool {
     u64::from_str_radix(code, 16).is_ok() && number.parse::<u32>().is_ok()
 }
 
-/// `line` without the time, and the task or CPU, that printk puts before it in brackets.
+/// `line` without the bracketed prefix of printk: the time, and the task or CPU.
 fn without_prefix(line: &str) -> &str {
     let mut line = line.trim();
     while let Some((stamp, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {

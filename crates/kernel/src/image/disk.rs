@@ -22,11 +22,11 @@ pub enum DiskFilesystem {
     },
 }
 
-/// Bytes of a page of a guest, which is x86-64.
+/// Page size of a guest (x86-64).
 const PAGE_BYTES: u64 = 4096;
 
 impl DiskFilesystem {
-    /// The name that mount(2) takes.
+    /// The name used by mount(2).
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -34,14 +34,14 @@ impl DiskFilesystem {
         }
     }
 
-    /// The filesystem of this name, for a guest, which mounts it with any block size. The page size
-    /// is a constant, as before 6.4 it is unknown until /proc is mounted.
+    /// The filesystem with this name, as mounted in a guest with any block size. The page size is a
+    /// constant, since before 6.4 it is unknown until /proc is mounted.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let known = [Self::Ext4, Self::Xfs { block_bytes: PAGE_BYTES }];
         known.into_iter().find(|filesystem| filesystem.name() == name)
     }
 
-    /// The smallest that its tools make, in bytes.
+    /// Minimum size that mkfs accepts, in bytes.
     pub fn min_bytes(self) -> u64 {
         match self {
             Self::Ext4 => 1 << 20,
@@ -49,10 +49,10 @@ impl DiskFilesystem {
         }
     }
 
-    /// Modules that a guest needs for it on a virtio disk, and the serial ports' (no kernel has
-    /// all of them as modules). NVMe is used only where it is built in. The kernel asks for a
-    /// crc32c implementation only at the mount, by a program that the guest does not have; hence it
-    /// is named here.
+    /// Modules needed for this filesystem on a virtio disk, and for the serial ports (no kernel has
+    /// all of them as modules). NVMe is used only if built in. The kernel requests a crc32c
+    /// implementation only at mount time, through modprobe, which the guest does not have; hence it
+    /// is listed here.
     pub(super) fn modules(self) -> &'static [&'static str] {
         match self {
             Self::Ext4 => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "ext4"],
@@ -60,14 +60,14 @@ impl DiskFilesystem {
         }
     }
 
-    /// Modules that a guest requires unless they are built in: NVMe replaces virtio-blk.
+    /// Modules that a guest requires unless they are built in. NVMe replaces virtio-blk.
     pub(super) fn required_modules(self, built_in: &BTreeSet<String>) -> Vec<&'static str> {
         let of_disk: &[_] =
             if built_in.contains("nvme") { &[] } else { &["virtio_pci", "virtio_blk"] };
         of_disk.iter().copied().chain([self.name()]).collect()
     }
 
-    /// Mount options: without them, ext4 initializes inode tables in the background.
+    /// Mount options: by default, ext4 initializes inode tables in the background.
     pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
         match self {
             Self::Ext4 => c"noinit_itable",
@@ -75,7 +75,7 @@ impl DiskFilesystem {
         }
     }
 
-    /// The program that makes it, its Debian package, and its arguments.
+    /// The mkfs program, its Debian package, and its arguments.
     fn maker(self) -> (&'static str, &'static str, [String; 4]) {
         match self {
             Self::Ext4 => ("mkfs.ext4", "e2fsprogs", ["-q", "-F", "-b", "4096"].map(Into::into)),
@@ -92,7 +92,7 @@ pub(super) fn create(dir: &Path, bytes: u64, filesystem: DiskFilesystem) -> Resu
     let file = scratch_file(dir)?;
     file.set_len(bytes).map_err(|source| Error::scratch(dir, source))?;
     let (program, package, arguments) = filesystem.maker();
-    // Administrators' programs are often outside of the search path of other users.
+    // The directories of administration tools are often not in the PATH of other users.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let name = proc_path(&file);
     let mut command = Command::new(program);
@@ -111,7 +111,7 @@ pub(super) fn scratch_file(dir: &Path) -> Result<File, Error> {
     tempfile::tempfile_in(dir).map_err(|source| Error::scratch(dir, source))
 }
 
-/// A name by which a child process can open `file`, which has none of its own.
+/// A path by which a child process can open the unnamed `file`.
 pub(super) fn proc_path(file: impl AsFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd())
 }

@@ -1,8 +1,9 @@
-//! The two questions that are put to ELF files here: a section's bytes, the interpreter's path.
+//! Reads two properties of ELF files: the bytes of a section, and the path of the interpreter.
 //!
-//! Only 64-bit little-endian files are read; anything else, or a cut file, answers `None`.
+//! Only 64-bit little-endian files are supported; for others, and for truncated files, the result
+//! is `None`.
 
-/// Job header type of the interpreter's path.
+/// Program header type of the interpreter's path.
 const PT_INTERP: u32 = 3;
 
 /// Bytes of the section called `name`.
@@ -36,7 +37,7 @@ pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
     })
 }
 
-/// Whether this is a file that the functions above can read.
+/// Whether the functions above can read this file.
 pub(super) fn is_elf64(file: &[u8]) -> bool {
     file.starts_with(b"\x7fELF\x02\x01")
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a kernel image.
+//! Errors of booting a kernel image.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ pub enum Error {
     /// The kernel file cannot be booted.
     #[error("cannot boot {path}: {reason}; --image takes an x86-64 bzImage (a vmlinuz)")]
     Kernel {
-        /// The kernel as it was given.
+        /// The kernel, as given by the user.
         path: PathBuf,
         /// The reason.
         reason: String,
     },
-    /// The directory of modules does not serve this kernel.
+    /// The module directory does not fit this kernel.
     #[error(
         "no modules for the kernel in {dir}: {reason}; --modules takes a directory that holds \
              lib/modules/RELEASE"
     )]
     Modules {
-        /// The directory as it was given.
+        /// The directory, as given by the user.
         dir: PathBuf,
         /// The reason.
         reason: String,
@@ -35,21 +35,21 @@ pub enum Error {
              directory that holds lib/modules/{release}"
     )]
     NeedsModules {
-        /// The kernel as it was given.
+        /// The kernel, as given by the user.
         path: PathBuf,
         /// The missing modules.
         names: String,
-        /// Where they are, or `DIR`.
+        /// Their directory, or `DIR`.
         dir: String,
-        /// Its release.
+        /// Release of the kernel.
         release: String,
     },
-    /// A program that is needed is not installed.
+    /// A required program is not installed.
     #[error("{program} is not installed; install the package {package}")]
     Missing {
         /// Name of the program.
         program: &'static str,
-        /// Debian package that has it.
+        /// Debian package that contains it.
         package: &'static str,
     },
     /// A tool that prepares the boot failed.
@@ -57,15 +57,15 @@ pub enum Error {
     Tool {
         /// Name of the program.
         program: &'static str,
-        /// The last line that it said.
+        /// The last line of its output.
         line: String,
     },
-    /// A scratch file could not be made or written.
+    /// A scratch file could not be created or written.
     #[error("cannot write a scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
     Scratch {
         /// The directory.
         dir: PathBuf,
-        /// The system's error.
+        /// The system error.
         source: io::Error,
     },
     /// Any other system error.
@@ -73,25 +73,25 @@ pub enum Error {
     Io {
         /// The action.
         action: String,
-        /// The system's error.
+        /// The system error.
         source: io::Error,
     },
-    /// QEMU ended with a failure of its own, or was killed.
+    /// QEMU failed or was killed.
     #[error(
         "QEMU ended ({status}) without a result; if nobody killed it, give another --ram: a smaller \
          one leaves QEMU more memory, a larger one has room for what is booted; last of its \
          console: {line}"
     )]
     QemuExited {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The last line of its errors, or the last lines of the guest's console.
+        /// The last line of its stderr, or the last lines of the guest's console.
         line: String,
     },
-    /// KVM gave up on the guest; QEMU then stops it for ever.
+    /// KVM failed; QEMU then stops the guest for good.
     #[error("KVM cannot run the guest: {line}")]
     Kvm {
-        /// What QEMU said.
+        /// QEMU's message.
         line: String,
     },
     /// The machine did not boot in time, and was killed.
@@ -101,19 +101,19 @@ pub enum Error {
         limit.as_secs_f64()
     )]
     BootTimeout {
-        /// The limit that was passed.
+        /// The time limit.
         limit: Duration,
         /// The last lines of the guest's console.
         line: String,
     },
-    /// The machine was killed at the time limit of a job.
+    /// The machine exceeded the time limit of a job, and was killed.
     #[error(
         "the guest did not finish within {} s and was killed; give fewer accesses or --runs; last \
          of its console: {line}",
         limit.as_secs_f64()
     )]
     JobTimeout {
-        /// The limit that was passed.
+        /// The time limit.
         limit: Duration,
         /// The last lines of the guest's console.
         line: String,
@@ -127,10 +127,10 @@ pub enum Error {
         /// The most informative lines of the guest's console.
         line: String,
     },
-    /// The result came back incomplete or altered.
+    /// The result is incomplete or corrupted.
     #[error("the guest's result is damaged: {reason}; run the job again")]
     Damaged {
-        /// What does not fit.
+        /// What is inconsistent.
         reason: String,
     },
     /// The kernel crashed or hangs.
@@ -139,7 +139,7 @@ pub enum Error {
         /// The summary of the incident.
         line: String,
     },
-    /// The kernel warned of itself before a job failed.
+    /// The kernel printed a warning before a job failed.
     #[error("the kernel warned: {line}; then the job failed: {source}")]
     KernelWarning {
         /// The summary of the incident.
@@ -147,17 +147,17 @@ pub enum Error {
         /// Why the job failed.
         source: Box<crate::Error>,
     },
-    /// The guest reported what its kernel lacks for any job.
+    /// The guest's kernel lacks something that any job needs.
     #[error("in the guest: {0}")]
     MissingInGuest(String),
-    /// The guest reported why it could not run the job.
+    /// The guest could not run the job.
     #[error("in the guest: {0}")]
     Guest(String),
 }
 
 impl Error {
-    /// Whether something is missing on this machine or in the request (exit code 4), rather than
-    /// a run that failed.
+    /// Whether this machine or the request lacks something (exit code 4), as opposed to a run that
+    /// failed.
     pub fn cannot_run_here(&self) -> bool {
         matches!(
             self,
@@ -169,17 +169,17 @@ impl Error {
         )
     }
 
-    /// Whether the kernel said of itself that it is not in order (exit code 3).
+    /// Whether the kernel reported a failure of its own (exit code 3).
     pub fn is_kernel_failure(&self) -> bool {
         matches!(self, Self::KernelCrash { .. } | Self::KernelWarning { .. })
     }
 
-    /// Whether the message says which kernel it is about.
+    /// Whether the message names the kernel.
     pub(crate) fn names_kernel(&self) -> bool {
         matches!(self, Self::Kernel { .. } | Self::NeedsModules { .. })
     }
 
-    /// Whether it is about what this machine needs to boot any kernel.
+    /// Whether this machine lacks something to boot any kernel.
     pub(crate) fn is_host_problem(&self) -> bool {
         matches!(
             self,
@@ -187,7 +187,7 @@ impl Error {
         )
     }
 
-    /// This error of a job, before which its kernel had `warnings`.
+    /// This error of a job whose kernel had printed `warnings` before.
     pub(crate) fn with_warnings(self, warnings: &[Incident]) -> Self {
         match warnings.first() {
             Some(first) => {

@@ -1,7 +1,7 @@
 //! Frames that host and guest exchange.
 //!
 //! A frame is a header line (`filemap-frame 2 KIND JOB LENGTH CHECKSUM`) and the bytes after it.
-//! The checksum covers the fields of the header too, so that lost and changed bytes are detected.
+//! The checksum includes the fields of the header, so lost and changed bytes are detected.
 
 /// The 64-bit FNV-1a hash of no bytes.
 pub(crate) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -16,7 +16,7 @@ pub(crate) fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
 /// Prefix of a header.
 const MAGIC: &str = "filemap-frame 2 ";
 
-/// No header is longer.
+/// Maximum length of a header.
 pub(super) const MAX_HEADER_BYTES: usize = 128;
 
 /// The kind of a frame.
@@ -24,15 +24,15 @@ pub(super) const MAX_HEADER_BYTES: usize = 128;
 pub(super) enum FrameKind {
     /// To the guest: a job.
     Task,
-    /// The guest has read the job, and begins.
+    /// The guest has read the job and starts it.
     Begun,
     /// Bytes of the job's log.
     Log,
-    /// The answer of the job.
+    /// The answer to the job.
     Answer,
-    /// Why it could not be run.
+    /// Why the job could not run.
     Error,
-    /// The same, of a program that panicked. The guest does nothing more.
+    /// The program panicked. The guest runs no further jobs.
     Panic,
     /// What the machine lacks to run any job.
     Lack,
@@ -72,10 +72,10 @@ pub(super) struct ChannelFrame {
 }
 
 impl ChannelFrame {
-    /// Its bytes as text.
+    /// The bytes as text.
     ///
     /// # Errors
-    /// When they are not UTF-8.
+    /// They are not UTF-8.
     pub(super) fn text(self) -> Result<String, &'static str> {
         String::from_utf8(self.bytes).map_err(|_| "it is no text")
     }
@@ -86,7 +86,7 @@ impl ChannelFrame {
 pub(super) struct FrameHeader {
     pub(super) kind: FrameKind,
     pub(super) task: usize,
-    /// Bytes after the header.
+    /// Number of bytes after the header.
     pub(super) length: usize,
     check: u64,
 }
@@ -99,12 +99,13 @@ impl FrameHeader {
         header
     }
 
-    /// Its line.
+    /// The header as a line.
     pub(super) fn to_line(self) -> String {
         format!("{MAGIC}{} {:016x}\n", self.fields(), self.check)
     }
 
-    /// The header that `bytes` begin with, and its length; `None` where nothing was written yet.
+    /// Parses the header at the start of `bytes`, and its length; `None` if nothing has been
+    /// written yet.
     ///
     /// # Errors
     /// The reason.
@@ -133,7 +134,7 @@ impl FrameHeader {
     /// The frame of this header and `bytes`.
     ///
     /// # Errors
-    /// When they do not belong together.
+    /// They do not match.
     pub(super) fn into_frame(self, bytes: Vec<u8>) -> Result<ChannelFrame, &'static str> {
         if bytes.len() != self.length {
             return Err("its length does not fit");
@@ -153,7 +154,7 @@ impl FrameHeader {
     }
 }
 
-/// A whole frame.
+/// Encodes a frame.
 pub(super) fn encode(kind: FrameKind, task: usize, bytes: &[u8]) -> Vec<u8> {
     [FrameHeader::new(kind, task, bytes).to_line().as_bytes(), bytes].concat()
 }
@@ -197,7 +198,7 @@ mod tests {
         for at in 0..frame.len() {
             assert!(at == 0 || decode(&frame[..at]).is_err(), "cut at {at}");
             let mut flipped = frame.clone();
-            // Not the bit that tells upper from lower case: both are the same hexadecimal digit.
+            // Not the case bit: both cases are the same hexadecimal digit.
             flipped[at] ^= 0x01;
             assert!(decode(&flipped).is_err(), "flipped {at}");
         }

@@ -1,4 +1,4 @@
-//! The guest's side: this program as init of a kernel that the host booted.
+//! The guest side: this program as init of the booted kernel.
 
 use std::any::Any;
 use std::fs::File;
@@ -24,25 +24,25 @@ use super::{DiskFilesystem, IO_BYTES, heartbeat};
 
 pub use super::channel::JobLog;
 
-/// Where the scratch disk is mounted in the guest.
+/// Mount point of the scratch disk in the guest.
 pub const DATA_DIR: &str = "/data";
 
-/// The second serial port, for beats, and for errors before the disk is found.
+/// The second serial port, for heartbeats, and for errors before the disk is found.
 const PORT: &str = "/dev/ttyS1";
 
-/// The disks of the machine.
+/// The sysfs directory of block devices.
 const DISKS: &str = "/sys/block";
 
-/// Exists if the kernel has the driver of virtio disks.
+/// Exists if the kernel has the virtio-blk driver.
 const VIRTIO_DRIVER: &str = "/sys/bus/virtio/drivers/virtio_blk";
 
-/// A disk is found while the kernel boots or its module loads; later means never.
+/// A disk appears during boot or when its module loads; after this time it never will.
 const DISK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes with a place for a huge page.
+/// Size of a mapping that has room for an aligned huge page.
 const HUGE_MAPPING_BYTES: usize = 4 << 20;
 
-/// A scan of little memory takes less.
+/// Timeout for one khugepaged scan; there is little memory to scan.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Drops the page cache, dentries and inodes.
@@ -51,16 +51,17 @@ const DROP_CACHES: (&str, &str) = ("/proc/sys/vm/drop_caches", "3");
 /// The ioctl that discards unused blocks: `_IOWR('X', 121, [u64; 3])`.
 const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
 
-/// Whether this process is the init of a guest, and should call [`main`] and nothing else.
+/// Whether this process is the init of a guest. If so, it should call [`main`] and do nothing else.
 pub fn is_guest() -> bool {
     std::process::id() == 1 && Path::new(SETTINGS_PATH).exists()
 }
 
-/// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
-/// It is the host that ends the machine.
+/// Prepares the guest, passes the host's jobs to `run` one after the other, and sends the answers.
+/// The host stops the machine.
 ///
-/// `run` finds the scratch disk at [`DATA_DIR`], with no file cached; its error or panic reaches
-/// the host as [`Error::Guest`](super::Error::Guest). After a panic the machine does no other job.
+/// `run` finds the scratch disk at [`DATA_DIR`], with no file cached. Its error or panic reaches
+/// the host as [`Error::Guest`](super::Error::Guest). After a panic the machine runs no further
+/// jobs.
 pub fn main(mut run: impl FnMut(&str, &mut JobLog) -> Result<String, String>) -> ! {
     let report = match catch_unwind(AssertUnwindSafe(prepare)) {
         Ok(Ok(Some(mut channel))) => run_all(&mut channel, &mut run).map(|()| None),
@@ -68,14 +69,15 @@ pub fn main(mut run: impl FnMut(&str, &mut JobLog) -> Result<String, String>) ->
         Ok(Err(report)) => Ok(Some(report)),
         Err(panic) => Ok(Some((FrameKind::Error, panic_message("the guest", panic.as_ref())))),
     };
-    // The list is not answered to its end where the disk fails: only the port is left.
+    // The job list ends early only if the disk fails, so the error is reported over the serial
+    // port.
     let report = report.unwrap_or_else(|error| Some((FrameKind::Error, error)));
     if let Some((kind, text)) = report
         && let Err(error) = send(&frame::encode(kind, 0, text.as_bytes()))
     {
         eprintln!("filemap: cannot send over {PORT} that {text:?}: {error}");
     }
-    // The host started the machine such that a reboot ends it; that needs no ACPI in the kernel.
+    // QEMU exits on a reboot (`-no-reboot`), which needs no ACPI in the kernel.
     let error = reboot(RebootCommand::Restart);
     unreachable!("init may reboot the machine: {error:?}");
 }
@@ -87,7 +89,7 @@ fn run_all(
 ) -> Result<(), String> {
     let lost = |error| format!("write an answer for the host: {error}");
     drop_caches()?;
-    // Until the host ends the machine.
+    // Until the host stops the machine.
     loop {
         let (task, payload) = channel.await_task()?;
         heartbeat::mark_job(task);
@@ -103,7 +105,7 @@ fn run_all(
             Ok(Err(text)) => (FrameKind::Error, text),
             Err(panic) => (FrameKind::Panic, panic_message("the job", panic.as_ref())),
         };
-        // Before the answer, so that warnings of the kernel belong to this job.
+        // Before the answer, so that resulting kernel warnings belong to this job.
         let forgotten = if kind == FrameKind::Panic { Ok(()) } else { drop_caches() };
         channel.send(kind, task, text.as_bytes()).map_err(lost)?;
         if kind == FrameKind::Panic {
@@ -113,7 +115,7 @@ fn run_all(
     }
 }
 
-/// Makes the machine ready; `None` where the host only wants to know that it runs.
+/// Prepares the machine; `None` if the host only wants to know that it runs.
 fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
     let fail = |error| (FrameKind::Error, error);
     let text = read(SETTINGS_PATH).map_err(fail)?;
@@ -130,7 +132,7 @@ fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
     channel.map(Some).map_err(|error| fail(format!("open {exchange}: {error}")))
 }
 
-/// Mounts filesystems and loads modules, and turns off what the model's rules lack.
+/// Mounts filesystems, loads modules, and turns off kernel features that the model lacks.
 fn prepare_kernel(settings: &GuestSettings) -> Result<(), String> {
     for (name, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(name, target, name, MountFlags::empty(), None)
@@ -151,7 +153,8 @@ fn drop_caches() -> Result<(), String> {
     if let Ok(root) = File::open(DATA_DIR) {
         let mut range = [0u64, u64::MAX, 0];
         // SAFETY: the kernel reads and writes the three numbers of the range, which outlives the
-        // call. A filesystem or a disk that cannot do this says so: then nothing is given back.
+        // call. A filesystem or disk without discard returns an error, and then no space is
+        // returned to the host.
         unsafe { libc::ioctl(root.as_raw_fd(), FITRIM, range.as_mut_ptr()) };
     }
     let (path, all) = DROP_CACHES;
@@ -168,21 +171,22 @@ fn load(module: &str) -> Result<(), String> {
     let path = format!("/modules/{module}.ko");
     let bytes = std::fs::read(&path).map_err(|error| format!("read {path}: {error}"))?;
     match init_module(&bytes, c"") {
-        // Built in as well, or loaded by the kernel itself in the meantime.
+        // EEXIST: built in, or loaded by the kernel in the meantime.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(error) => Err(format!("load the module {module}: {error}")),
     }
 }
 
-/// The model has the rules of the classic LRU. A kernel without the file has no other.
+/// The model implements only the classic LRU. A kernel without the file has no other.
 fn use_classic_lru() -> Result<(), String> {
     let switch = "/sys/kernel/mm/lru_gen/enabled";
     if Path::new(switch).exists() { write(switch, "0") } else { Ok(()) }
 }
 
-/// After 10 s, which an emulated machine needs for a job, it would make one large folio of pages
-/// that a mapping could have in one PMD entry, and no rule and no tracepoint says when. Before it
-/// sleeps it looks at the first process that has such a mapping: this one, which has it for ever.
+/// khugepaged first scans after 10 s, while an emulated machine may still run a job. It would
+/// collapse pages that a mapping could map by a PMD entry into a large folio, at a time that no
+/// rule or tracepoint predicts. It goes to sleep only after scanning a process with such a mapping;
+/// so this process creates one and keeps it.
 fn keep_khugepaged_asleep() -> Result<(), String> {
     let directory = Path::new("/sys/kernel/mm/transparent_hugepage/khugepaged");
     if !directory.exists() {
@@ -192,11 +196,11 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
     write(&file("scan_sleep_millisecs"), &u32::MAX.to_string())?;
     let failed = |errno| format!("map memory for khugepaged to look at: {errno}");
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: it is mapped where nothing is, and nothing else refers to it.
+    // SAFETY: a new mapping at an address of the kernel's choice, with no other references.
     unsafe {
         let memory =
             mmap_anonymous(null_mut(), HUGE_MAPPING_BYTES, protection, flags).map_err(failed)?;
-        // It may be refused where the kernel has huge pages for files alone.
+        // Kernels with huge pages for files only may refuse it.
         let _ = madvise(memory, HUGE_MAPPING_BYTES, Advice::LinuxHugepage);
         memory.cast::<u8>().write_volatile(1);
     }
@@ -214,12 +218,12 @@ fn mount_disk(filesystem: DiskFilesystem) -> Result<(), String> {
         .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))
 }
 
-/// Where the scratch disk is as a device.
+/// Device of the scratch disk.
 pub(super) fn scratch_disk() -> Result<String, String> {
     Ok(format!("/dev/{}", disk(SCRATCH_SERIAL)?))
 }
 
-/// The name of the disk with this serial number: of virtio where the kernel has its driver.
+/// Name of the disk with this serial number: a virtio disk if the kernel has the driver.
 fn disk(serial: &str) -> Result<String, String> {
     let started = Instant::now();
     let file = if Path::new(VIRTIO_DRIVER).exists() { "serial" } else { "device/serial" };
@@ -242,15 +246,15 @@ fn disk(serial: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Sets the readahead of the scratch disk, for files that are opened from now on.
+/// Sets the readahead of the scratch disk for files opened from now on.
 ///
 /// # Errors
-/// When the kernel rounds the size.
+/// The kernel rounds the size.
 pub fn set_read_ahead(size_kb: u64) -> Result<(), String> {
     set_queue("read_ahead_kb", size_kb)
 }
 
-/// Sets a size of the disk's queue, and checks that the kernel did not round it.
+/// Writes a queue attribute of the disk, and checks that the kernel did not round it.
 fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     let path = format!("{DISKS}/{}/queue/{name}", disk(SCRATCH_SERIAL)?);
     let wanted = size_kb.to_string();
@@ -262,7 +266,7 @@ fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
     Err(format!("{name} became {} instead of {wanted}; give a multiple of 4", got.trim()))
 }
 
-/// Opens the port in raw mode: a terminal adds a carriage return to each line.
+/// Opens the port in raw mode, since a terminal adds a carriage return to each line.
 fn port() -> std::io::Result<File> {
     let port = File::options().read(true).write(true).open(PORT)?;
     let mut attributes = tcgetattr(&port)?;
@@ -285,19 +289,19 @@ fn write(path: &str, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("write {path}: {error}"))
 }
 
-/// The kernel brings its statistics of lists up to date every two seconds.
+/// The kernel flushes the list statistics every two seconds.
 const STATISTICS: Duration = Duration::from_millis(2500);
 
 /// Bytes per read.
 const PIECE: usize = 1 << 20;
 
-/// How long the list was made, in bytes.
+/// Current length of the list, in bytes.
 static LENGTH: Mutex<u64> = Mutex::new(0);
 
-/// Makes the list at least `bytes` long, as long as the guest runs.
+/// Makes the active list at least `bytes` long for the lifetime of the guest.
 ///
 /// # Errors
-/// In one line: when the disk cannot be read.
+/// One line: the disk cannot be read.
 pub fn grow_active_list(bytes: u64) -> Result<(), String> {
     let mut length = LENGTH.lock().unwrap_or_else(PoisonError::into_inner);
     let bytes = bytes.next_multiple_of(PIECE as u64);
@@ -307,7 +311,7 @@ pub fn grow_active_list(bytes: u64) -> Result<(), String> {
     let path = scratch_disk()?;
     let failed = |error: std::io::Error| format!("read {path}: {error}");
     let disk = File::open(&path).map_err(failed)?;
-    // The second read makes a page active. Those that are mapped stay where caches are dropped.
+    // The second read activates a page. Mapped pages survive dropping the caches.
     let mut piece = vec![0; PIECE];
     for _ in 0..2 {
         for offset in (*length..bytes).step_by(PIECE) {
@@ -315,7 +319,7 @@ pub fn grow_active_list(bytes: u64) -> Result<(), String> {
         }
     }
     let flags = MapFlags::SHARED | MapFlags::POPULATE;
-    // SAFETY: it is mapped where nothing is, and nothing refers to it.
+    // SAFETY: a new mapping at an address of the kernel's choice, with no references.
     unsafe { mmap(null_mut(), (bytes - *length) as usize, ProtFlags::READ, flags, &disk, *length) }
         .map_err(|errno| failed(errno.into()))?;
     *length = bytes;

@@ -1,10 +1,10 @@
 //! The heartbeat of a guest: a thread that shows the host that the kernel schedules, and reports
-//! tasks that are blocked for good.
+//! permanently blocked tasks.
 //!
-//! khungtaskd misses the ones that matter here: it skips killable sleeps, which a fault that waits
-//! for a folio is, and it takes a slow disk for a hang. Here a task is blocked for good when it has
-//! been in state D without a context switch for [`BLOCKED_BEATS`] beats, in which the CPUs were
-//! mostly idle and no disk had a request.
+//! khungtaskd is unsuitable: it skips killable sleeps, such as a fault waiting for a folio, and
+//! mistakes a slow disk for a hang. Here a task is permanently blocked when it has been in state D
+//! without a context switch for [`BLOCKED_BEATS`] beats, during which the CPUs were mostly idle and
+//! no disk had a request.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,14 +15,14 @@ use std::thread;
 use super::console::{BLOCKED_MARK, JOB_MARK};
 use super::watch::{BEAT, BEAT_INTERVAL};
 
-/// Beats after which a task that did not run is blocked for good: 5 s.
+/// Number of beats without running after which a task is permanently blocked: 5 s.
 const BLOCKED_BEATS: u32 = 10;
 
-/// Functions reported of the stack of a blocked task.
+/// Maximum number of stack functions reported for a blocked task.
 const MAX_FRAMES: usize = 8;
 
-/// `watchdog_thresh`, half of the time after which a CPU is reported as locked up, and the timeout
-/// of RCU stalls, in seconds.
+/// `watchdog_thresh`, which is half the time after which a CPU is reported as locked up, and the
+/// timeout of RCU stalls, in seconds.
 const DETECTOR_TIMEOUTS: [(&str, &str); 2] = [
     ("/proc/sys/kernel/watchdog_thresh", "2"),
     ("/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout", "5"),
@@ -36,20 +36,20 @@ pub(super) fn mark_job(job: usize) {
 /// Starts the thread, which writes to `port`.
 pub(super) fn start(port: File) {
     for (path, seconds) in DETECTOR_TIMEOUTS {
-        // The file is missing in a kernel without the detector.
+        // A kernel without the detector lacks the file.
         let _ = fs::write(path, seconds);
     }
     thread::Builder::new().spawn(move || beat(port)).expect("a guest has memory for a thread");
 }
 
-/// Writes a line through the kernel log, so that it is in order with the kernel's own. The level
-/// is KERN_WARNING, which the console prints.
+/// Writes a line through the kernel log, in order with the kernel's own messages. The level is
+/// KERN_WARNING, which the console prints.
 fn log_to_console(text: &str) {
     let _ = fs::write("/dev/kmsg", format!("<4>{text}\n"));
 }
 
 fn beat(mut port: File) {
-    // Above all other threads. A kernel that refuses leaves it at the default policy.
+    // The highest priority. If the kernel refuses, the thread keeps the default policy.
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the kernel reads the parameter, which outlives the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
@@ -78,11 +78,11 @@ struct BlockedTask {
     /// Its directory in `/proc`.
     path: PathBuf,
     name: String,
-    /// Its context switches, as `status` prints them.
+    /// Its context switches, as in `status`.
     switches: Vec<String>,
 }
 
-/// The tasks in state D, without kernel threads, which have no memory.
+/// The tasks in state D, without kernel threads (which have no mm).
 fn blocked_tasks() -> Vec<BlockedTask> {
     let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
     let processes = entries("/proc".into()).map(|process| process.path()).filter(|process| {
@@ -109,8 +109,8 @@ impl BlockedTask {
     }
 }
 
-/// Reports a blocked task with its stack. Waits for RCU are left to the stall detector of RCU: a
-/// grace period of RCU-tasks takes seconds.
+/// Reports a blocked task with its stack. Waits for RCU are left to the RCU stall detector, because
+/// a grace period of RCU-tasks takes seconds.
 fn report(task: &BlockedTask) {
     let stack = fs::read_to_string(task.path.join("stack")).unwrap_or_default();
     let functions = stack.lines().filter_map(|line| line.split_once("] ")?.1.split('/').next());
@@ -127,7 +127,7 @@ fn report(task: &BlockedTask) {
     ));
 }
 
-/// Idle and iowait time of all CPUs since the boot, from `/proc/stat`, where it is in ticks.
+/// Idle and iowait time of all CPUs since boot, from `/proc/stat`, which has it in ticks.
 fn idle_seconds() -> f64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(4).take(2);

@@ -18,8 +18,8 @@ const PROGRAM: u32 = 0o100_755;
 const DATA: u32 = 0o100_644;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// Device nodes that must exist before devtmpfs is mounted: the standard streams of init, and
-/// the port over which it reports that the mount failed.
+/// Device nodes that must exist before devtmpfs is mounted: the standard streams of init, and the
+/// port over which a failure of that mount is reported.
 const NODES: [(&str, (u32, u32)); 3] =
     [("dev/console", (5, 1)), ("dev/null", (1, 3)), ("dev/ttyS1", (4, 65))];
 
@@ -62,7 +62,7 @@ impl<W: Write> Archive<W> {
         Self { out, directories: BTreeSet::new(), inode: 0 }
     }
 
-    /// Adds a file and the directories above it.
+    /// Adds a file and its parent directories.
     fn file(&mut self, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
         self.parents(name)?;
         self.entry(name, mode, (0, 0), bytes)
@@ -82,7 +82,7 @@ impl<W: Write> Archive<W> {
         Ok(())
     }
 
-    /// One header of 13 hexadecimal fields, the name and the bytes, each padded to 4 bytes.
+    /// Writes a header of 13 hexadecimal fields, the name and the bytes, each padded to 4 bytes.
     fn entry(
         &mut self,
         name: &str,
@@ -167,16 +167,16 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::io(format!("read {}", path.display()), source))
 }
 
-/// Path of the file. It exists only in a guest of this program.
+/// Path of the settings file, which exists only in our guests.
 pub(super) const SETTINGS_PATH: &str = "/filemap-guest.json";
 
-/// Orders for the guest.
+/// Settings of the guest.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GuestSettings {
-    /// Where on the disk between host and guest answers begin. `None`: there is no disk; only show
-    /// that the machine runs.
+    /// Offset of the answers on the disk between host and guest. `None`: there is no disk, and the
+    /// guest only shows that the machine runs.
     pub(super) answers_at: Option<u64>,
-    /// Names of the modules to load, in this order.
+    /// Names of the modules to load, in order.
     pub(super) modules: Vec<String>,
     /// Readahead of the scratch disk.
     pub(super) read_ahead_kb: Option<u64>,

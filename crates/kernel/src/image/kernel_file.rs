@@ -1,9 +1,8 @@
 //! Reads a kernel image: its release, hash and configuration.
 //!
-//! The setup header of a bzImage is that of the x86 boot protocol
-//! (Documentation/arch/x86/boot.rst): `HdrS` at 0x202, and at 0x20e the offset of the version text,
-//! counted from 0x200. At 0x1f1 is the number of sectors of setup code, and at 0x1f4 the size of
-//! the rest in units of 16 bytes.
+//! The setup header of a bzImage follows the x86 boot protocol (Documentation/arch/x86/boot.rst):
+//! `HdrS` at 0x202, and at 0x20e the offset of the version text, counted from 0x200. At 0x1f1 is
+//! the number of sectors of setup code, and at 0x1f4 the size of the rest in units of 16 bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -37,11 +36,11 @@ pub(super) fn release(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// How long the file is at least, by its header.
+/// Minimum file size, by the setup header.
 fn image_bytes(setup: &[u8]) -> Option<u64> {
     let sectors = u64::from(*setup.get(0x1f1)?);
     let paragraphs = u32::from_le_bytes(setup.get(0x1f4..0x1f8)?.try_into().ok()?);
-    // 0 has always meant 4.
+    // The boot protocol defines 0 as 4.
     let sectors = if sectors == 0 { 4 } else { sectors };
     Some((sectors + 1) * 512 + u64::from(paragraphs) * 16)
 }
@@ -70,11 +69,11 @@ const PACKED: [(&[u8], &str); 4] =
 const CONFIG_BEGIN: &[u8] = b"IKCFG_ST\x1f\x8b";
 const CONFIG_END: &[u8] = b"IKCFG_ED";
 
-/// The SHA-256 of the image at `path`, in hexadecimal digits, where `sha256sum` is installed.
+/// The SHA-256 of the image at `path` in hexadecimal, if `sha256sum` is installed.
 pub fn sha256(path: &Path) -> Option<String> {
     let output = child::output(Command::new("sha256sum").arg("--").arg(path)).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
-    // A name with a backslash has one before the line.
+    // sha256sum puts a backslash before the line if the file name contains one.
     let digits = text.trim_start_matches('\\').split(' ').next()?;
     (digits.len() == 64).then(|| digits.to_owned())
 }
@@ -95,7 +94,7 @@ pub fn configuration(path: &Path) -> Option<String> {
     carried().or_else(beside)
 }
 
-/// The packed kernel in an image.
+/// The compressed kernel in an image.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| {
         let bytes = image.get(at..at + 4)?.try_into().ok()?;
@@ -106,7 +105,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(begin..begin.checked_add(word(PAYLOAD + 4)?)?)
 }
 
-/// The packed configuration in a kernel.
+/// The compressed configuration in a kernel.
 fn embedded_config(kernel: &[u8]) -> Option<&[u8]> {
     let position =
         |bytes: &[u8], marker: &[u8]| bytes.windows(marker.len()).position(|own| own == marker);
@@ -114,8 +113,8 @@ fn embedded_config(kernel: &[u8]) -> Option<&[u8]> {
     Some(&from[..position(from, CONFIG_END)?])
 }
 
-/// Decompresses `packed`. Trailing bytes, such as the size of a kernel, make programs fail, which
-/// is ignored.
+/// Decompresses `packed`. The programs fail because of trailing bytes, such as the size of the
+/// kernel, which is ignored.
 fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let (_, program) = PACKED.iter().find(|(magic, _)| packed.starts_with(magic))?;
     let mut file = File::from(memfd_create("filemap-packed", MemfdFlags::CLOEXEC).ok()?);
@@ -160,14 +159,14 @@ mod tests {
         assert!(!error.to_string().contains('\n'));
     }
 
-    /// `text` as `program` packs it; `None` where it is not installed.
+    /// `text` compressed by `program`; `None` if it is not installed.
     fn packed(program: &str, text: &[u8]) -> Option<Vec<u8>> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).and_then(|()| file.rewind()).unwrap();
         Some(Command::new(program).arg("-c").stdin(file).output().ok()?.stdout)
     }
 
-    /// An image of 2 sectors of setup with this payload.
+    /// An image with 2 setup sectors and this payload.
     fn image(payload: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 2 * 512 + 7];
         image[SETUP_SECTORS] = 1;
