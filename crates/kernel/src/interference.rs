@@ -1,4 +1,4 @@
-//! What else evicts page cache on this machine, behind the back of a run.
+//! Other processes that evict page cache on this machine during a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// Time between an eviction and the next run, as an eviction takes a while.
+/// Margin between an eviction and the next run, since an eviction takes a while.
 const MARGIN: Duration = Duration::from_millis(300);
 
-/// The DAMON thread that pages out memory which it finds cold, if one is on. It evicts clean pages
-/// that no process maps, also with free memory. A file that fits in memory was disturbed when
-/// [`evicted`](crate::residency::CacheStat::evicted) is not 0 in the end, or when more was read
-/// than is cached (what returns is no longer counted as evicted): repeat such a run.
+/// The DAMON thread that pages out cold memory, if enabled. It evicts clean pages that no process
+/// maps, even with free memory. A file that fits in memory was disturbed if
+/// [`evicted`](crate::residency::CacheStat::evicted) is not 0 at the end, or if more was read than
+/// is cached (a page that returns no longer counts as evicted): repeat such a run.
 pub fn damon_pageout() -> Option<PathBuf> {
     damon_pageout_in(Path::new(KDAMONDS))
 }
 
-/// How often the DAMON thread that pages out does so, if one is on.
+/// How often DAMON's page-out scheme runs, if enabled.
 pub fn pageout_interval() -> Option<Duration> {
     pageout_interval_in(Path::new(KDAMONDS))
 }
 
-/// How long to wait at `now_ns`, so that a run as long as `run` ends before pages are taken again:
-/// they were last taken at `taken_ns`, and are every `interval`. Nothing where it fits in before.
+/// How long to wait at `now_ns` so that a run of length `run` ends before the next eviction: the
+/// last was at `taken_ns`, and they occur every `interval`. Zero if the run fits in before.
 pub fn pause_before(run: Duration, taken_ns: u64, now_ns: u64, interval: Duration) -> Duration {
     let since = Duration::from_nanos(now_ns.saturating_sub(taken_ns));
     let into = Duration::from_nanos((since.as_nanos() % interval.as_nanos().max(1)) as u64);

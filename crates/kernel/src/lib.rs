@@ -1,7 +1,7 @@
-//! The real kernel: runs accesses in a child process, and reads what the kernel decided.
+//! The real kernel: runs accesses in a child process, and reads the kernel's decisions.
 //!
-//! Everything that changes the machine is written into a [`journal::Journal`] first and undone
-//! when its guard drops; what a killed process left is undone by [`journal::recover`].
+//! Every change to the machine is first recorded in a [`journal::Journal`] and undone when its
+//! guard is dropped; [`journal::recover`] undoes what a killed process left.
 
 pub mod calibrate;
 pub mod cgroup;

@@ -1,4 +1,4 @@
-//! What the kernel does with a loop device: attaches and detaches it, and tells what backs it.
+//! Loop device requests: attach, detach, and the name of the backing file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// File of sysfs with a setting of the queue of `device`.
+/// Path of a queue attribute of `device` in sysfs.
 pub(crate) fn queue_setting(device: &Path, name: &str) -> PathBuf {
     sysfs(device).join("queue").join(name)
 }
 
-/// What backs `device`, as the kernel calls it; `None` where it is not attached.
+/// The backing file of `device` as the kernel names it; `None` if it is not attached.
 pub(crate) fn backing(device: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(sysfs(device).join("loop/backing_file")).ok()?;
     Some(text.trim_end_matches('\n').into())
 }
 
-/// Detaches `device` if `backing_file` backs it. Returns whether it is detached, or will be
-/// when its last user goes.
+/// Detaches `device` if `backing_file` backs it. Returns whether it is detached, or will be when
+/// its last user closes it.
 pub(crate) fn detach(device: &Path, backing_file: &Path) -> Result<bool, Error> {
     if backing(device).as_deref() != Some(backing_file) {
         return Ok(true);
     }
     let file = match open(device) {
         Ok(file) => file,
-        // It went meanwhile, by itself.
+        // It was detached meanwhile.
         Err(_) if backing(device).as_deref() != Some(backing_file) => return Ok(true),
         Err(error) => return Err(Error::os("open", device, error)),
     };
@@ -45,12 +45,12 @@ fn sysfs(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(device.file_name().unwrap_or_default())
 }
 
-/// Opens a device for requests to it.
+/// Opens a device for ioctls.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-/// Number of a device that is free, by the control device.
+/// Number of a free device, from the control device.
 pub(crate) fn free_number(control: &File) -> io::Result<i32> {
     call(control, GET_FREE, 0)
 }
@@ -88,9 +88,9 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// Attaches `backing` to `device`, until the last user of that is gone. Reads past the backing
-/// file's page cache where its filesystem can: each page would be cached twice otherwise, and
-/// charged to a memory cgroup under test.
+/// Attaches `backing` to `device` until its last user closes it. Reads bypass the backing file's
+/// page cache (direct I/O) if its filesystem supports it: otherwise each page would be cached
+/// twice, and charged to a memory cgroup under test.
 pub(crate) fn configure(device: &File, backing: &File) -> io::Result<()> {
     // SAFETY: both structures are plain integers, for which all zeros is a value.
     let mut config: LoopConfig = unsafe { std::mem::zeroed() };

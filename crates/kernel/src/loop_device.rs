@@ -9,12 +9,12 @@ use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 use crate::loop_control::{configure, free_number, open, queue_setting};
 
-/// A loop device that detaches itself when its last user is gone.
+/// A loop device that detaches itself when its last user closes it.
 #[derive(Debug)]
 pub(crate) struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
-    // Keeps the device attached until it is mounted, and has to close before the guard looks.
+    // Keeps the device attached until it is mounted; has to close before the guard checks.
     open: Option<File>,
     _guard: Guard,
 }
@@ -28,10 +28,10 @@ impl LoopDevice {
         };
         let control = open(control_path).map_err(missing)?;
         let own_name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        // As the kernel calls it, also where it has no name any more.
+        // As the kernel names it, even if the file is unlinked.
         let backing =
             fs::read_link(&own_name).map_err(|error| Error::os("read", &own_name, error))?;
-        // Somebody else may take the free device first.
+        // Another process may take the free device first.
         for _ in 0..16 {
             let number = free_number(&control).map_err(missing)?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
@@ -57,12 +57,12 @@ impl LoopDevice {
         Err(Error::unavailable("a free loop device", "detach those that are not needed"))
     }
 
-    /// Says that it is mounted, which keeps it attached.
+    /// Records that it is mounted, which keeps it attached.
     pub(crate) fn is_mounted(&mut self) {
         self.open = None;
     }
 
-    /// What backs it, as the kernel calls it.
+    /// The backing file, as the kernel names it.
     pub(crate) fn backing(&self) -> &Path {
         &self.backing
     }
@@ -72,7 +72,7 @@ impl LoopDevice {
         &self.path
     }
 
-    /// File of sysfs with a setting of the device's queue.
+    /// Path of a queue attribute of the device in sysfs.
     pub(crate) fn queue_setting(&self, name: &str) -> PathBuf {
         queue_setting(&self.path, name)
     }

@@ -1,4 +1,4 @@
-//! A program that is run to its end, and what it cost with all that it started.
+//! Runs a program to its end and measures the cost of all processes that it started.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
@@ -13,20 +13,20 @@ use crate::shutdown::Subreaper;
 /// Unit of `ru_inblock` in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// What a program came to, and what it cost with all that it started and waited for.
+/// How a program ended, and the cost of all processes that it started and waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteredRun {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// Bytes that were read from disks.
+    /// Bytes read from disks.
     pub bytes_read: u64,
     /// Faults that waited for a disk.
     pub major_faults: u64,
-    /// From its start to its end.
+    /// Elapsed time.
     pub elapsed_ns: u64,
     /// User and system time.
     pub cpu_ns: u64,
-    /// Digests of stdout and stderr, for comparison with another run.
+    /// Digests of stdout and stderr, to compare with another run.
     pub outputs: [u64; 2],
 }
 
@@ -36,22 +36,21 @@ impl MeteredRun {
         (self.status.code(), self.status.signal())
     }
 
-    /// Its digests as text.
+    /// The digests as text.
     pub fn digests(&self) -> [String; 2] {
         self.outputs.map(|digest| format!("{digest:016x}"))
     }
 }
 
-/// Runs `command` to its end without input. It has a session of its own, and is ended when a signal
-/// ends this process. What it leaves running is ended too, in whatever group or session.
-/// Lines of its stderr that begin with `left_out` take no part in the digest.
+/// Runs `command` to its end without input, in its own session. It is terminated if a signal ends
+/// this process. Processes that it leaves running are terminated too, whatever their group or
+/// session. Lines of its stderr that begin with `left_out` are excluded from the digest.
 ///
-/// This process has no other children meanwhile, and becomes the parent of those whose parents
-/// have ended.
+/// This process has no other children meanwhile, and adopts orphaned descendants.
 ///
 /// # Errors
-/// When it cannot be started or waited for. [`io::ErrorKind::TimedOut`] where it has stopped and
-/// nobody lets it go on; it is ended then.
+/// The command cannot be started or waited for. [`io::ErrorKind::TimedOut`] if it has stopped and
+/// nobody continues it; then it is terminated.
 pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<MeteredRun> {
     let adopting = Subreaper::begin()?;
     die_with_parent_in_session(command);
@@ -78,15 +77,15 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
     })
 }
 
-/// A program that is stopped for longer is ended, as nobody continues it.
+/// A program that is stopped for longer is terminated, as nobody continues it.
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Waits for the end of a program, which may stop for a while.
+/// Waits for the end of a program, which may be stopped for a while.
 fn ended(running: &mut ChildProcess) -> io::Result<ExitStatus> {
     let path = format!("/proc/{}/stat", running.0.id());
     let mut since = None;
     let waits = || {
-        // What stands between the parentheses is the program's word.
+        // The text in parentheses is set by the program.
         let stat = fs::read_to_string(&path).unwrap_or_default();
         let is_stopped = stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"));
         since = if is_stopped { since.or_else(|| Some(Instant::now())) } else { None };
@@ -102,7 +101,7 @@ fn boxed(pipe: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     Box::new(pipe)
 }
 
-/// What the children of this process used that it has waited for, with all of theirs.
+/// Resource usage of the children that this process has waited for, and their descendants.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     blocks_read: u64,
@@ -129,7 +128,7 @@ impl Usage {
     }
 }
 
-/// A digest of all that comes out of `pipe`, but for lines that begin with `left_out`.
+/// A digest of all bytes read from `pipe`, without lines that begin with `left_out`.
 fn digest(pipe: Option<Box<dyn Read + Send>>, left_out: &[u8]) -> io::Result<u64> {
     let Some(mut pipe) = pipe else { return Ok(0) };
     let mut kept =
@@ -145,19 +144,19 @@ fn digest(pipe: Option<Box<dyn Read + Send>>, left_out: &[u8]) -> io::Result<u64
     }
 }
 
-/// The part of a text that is kept.
+/// Filters lines of a text.
 struct LineFilter<'a> {
-    /// How lines begin that are left out. Empty: none is.
+    /// Prefix of excluded lines. Empty: none is excluded.
     left_out: &'a [u8],
-    /// How much of it the line has so far.
+    /// Number of bytes of the prefix that the line has matched.
     at: usize,
     line: LineState,
     hasher: DefaultHasher,
 }
 
-/// What becomes of the line that is read.
+/// What happens to the current line.
 enum LineState {
-    /// It is not told yet.
+    /// Not decided yet.
     Undecided,
     Kept,
     Skipped,
@@ -176,7 +175,7 @@ impl LineFilter<'_> {
         }
     }
 
-    /// Takes what does not go beyond a line.
+    /// Processes bytes that do not extend beyond the line.
     fn take_part(&mut self, part: &[u8]) {
         let wanted = &self.left_out[self.at..];
         match self.line {
@@ -197,7 +196,7 @@ impl LineFilter<'_> {
     }
 
     fn finish(mut self) -> u64 {
-        // The beginning of a line that went no further.
+        // The matched part of a line that then differed.
         self.hasher.write(&self.left_out[..self.at]);
         self.hasher.finish()
     }

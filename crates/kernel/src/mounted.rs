@@ -1,4 +1,4 @@
-//! A filesystem of the kernel's own, such as tracefs: the machine's, or one of ours.
+//! A kernel filesystem such as tracefs: the machine's mount, or our own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use rustix::mount::{MountFlags, mount};
 use crate::Error;
 use crate::journal::{Guard, Journal, Undo};
 
-/// How our own mount points begin. Another process's goes when it ends.
+/// Prefix of our own mount points. One of another process is unmounted when that process ends.
 const PRIVATE: &str = "filemap-";
 
-/// A filesystem that is mounted: by the machine, or by this process as long as this lives.
+/// A mounted filesystem: the machine's, or our own, unmounted on drop.
 #[derive(Debug)]
 pub(crate) struct KernelMount {
     root: PathBuf,
@@ -21,10 +21,10 @@ pub(crate) struct KernelMount {
 }
 
 impl KernelMount {
-    /// Uses the filesystem of this `kind` that is mounted, or mounts one beside the journal.
+    /// Uses the machine's mount of this `kind`, or mounts one next to the journal.
     ///
     /// # Errors
-    /// A kernel without it, which `remedy` is about; one locked down.
+    /// The kernel does not have it, for which `remedy` is shown; kernel lockdown.
     pub(crate) fn open(journal: &Journal, kind: &'static str, remedy: &str) -> Result<Self, Error> {
         let mounts = Path::new("/proc/self/mounts");
         let text = fs::read_to_string(mounts).map_err(|error| Error::os("read", mounts, error))?;
@@ -41,7 +41,7 @@ impl KernelMount {
         Ok(KernelMount { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
     }
 
-    /// A mount at `root` that is not ours.
+    /// An existing mount at `root`.
     #[cfg(test)]
     pub(crate) fn at(root: &Path) -> Self {
         KernelMount { root: root.to_owned(), _mount: None, _mount_point: None }
@@ -53,7 +53,7 @@ impl KernelMount {
     }
 }
 
-/// Mount point of the first filesystem of this `kind` that is not some process's own.
+/// Mount point of the first filesystem of this `kind` that is not a process's private mount.
 fn mounted(mounts: &str, kind: &str) -> Option<PathBuf> {
     let private = format!("{PRIVATE}{kind}");
     mounts.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {

@@ -14,13 +14,13 @@ use super::initramfs::GuestSettings;
 use super::qemu::{Accelerator, RunningVm, Vm, VmDisks};
 use super::{Error, qemu};
 
-/// A frame that is invalid for this long is damaged. A shorter time it may be incomplete.
+/// A frame that stays invalid for this long is corrupt; until then it may be incomplete.
 const DAMAGED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A job of a list.
 #[derive(Clone, Debug)]
 pub struct GuestJob {
-    /// What [`guest::main`](super::guest::main) is given.
+    /// Argument of [`guest::main`](super::guest::main).
     pub payload: String,
     /// Time without an answer after which [`KernelImage::notify`] is called.
     pub quiet_timeout: Duration,
@@ -33,13 +33,13 @@ pub struct GuestJob {
 pub struct JobAnswer {
     /// The returned text.
     pub text: String,
-    /// What it wrote to its log, from the start: a file without a name. `None` for nothing.
+    /// What the job wrote to its log: an unnamed file, positioned at its start. `None` if nothing.
     pub log: Option<File>,
-    /// Warnings of the kernel before and during the job.
+    /// Kernel warnings before and during the job.
     pub warnings: Vec<Incident>,
 }
 
-/// A machine that works on a list of jobs; killed when this drops.
+/// A machine that runs a list of jobs; killed on drop.
 #[derive(Debug)]
 pub struct GuestMachine {
     image: KernelImage,
@@ -48,23 +48,23 @@ pub struct GuestMachine {
     machine: RunningVm,
     exchange: HostChannel,
     limits: Vec<WaitLimits>,
-    /// The number of the job whose answer is waited for.
+    /// Number of the job whose answer is awaited.
     next: usize,
     wait: AnswerWait,
     /// Whether the guest has begun a job.
     has_begun: bool,
     /// Whether the machine has stopped.
     is_over: bool,
-    /// Warnings that were not yet returned with an answer.
+    /// Warnings not yet returned with an answer.
     warnings: Vec<Incident>,
-    /// The crash, once there was one.
+    /// The crash, if there was one.
     crash: Option<Incident>,
     log: Option<File>,
-    // QEMU opens them by names that go with this process's descriptors.
+    // QEMU opens them by the descriptors of this process.
     _files: [File; 2],
 }
 
-/// How long a machine may take.
+/// Time limits of a machine.
 #[derive(Clone, Copy, Debug)]
 struct WaitLimits {
     /// Until the user is notified.
@@ -76,7 +76,7 @@ struct WaitLimits {
 /// A wait for a machine.
 #[derive(Debug)]
 struct AnswerWait {
-    /// When it began: with the boot, with the job, or with the answer before it.
+    /// Start of the wait: the boot, the job, or the previous answer.
     since: Instant,
     /// Whether the user was notified.
     is_notified: bool,
@@ -89,8 +89,8 @@ impl AnswerWait {
 }
 
 impl KernelImage {
-    /// Boots the image for `tasks`, to which more can be [added](GuestMachine::add). Returns
-    /// before the boot is complete.
+    /// Boots the image for `tasks`, to which more can be [added](GuestMachine::add). Returns before
+    /// the boot is complete.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed
@@ -132,20 +132,20 @@ impl KernelImage {
 }
 
 impl GuestMachine {
-    /// The release of the kernel, as `uname -r` has it.
+    /// The release of the kernel (`uname -r`).
     pub fn release(&self) -> &str {
         &self.release
     }
 
-    /// How instructions are run; times mean nothing under [`Accelerator::Tcg`].
+    /// How instructions are executed; times are meaningless under [`Accelerator::Tcg`].
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }
 
-    /// Gives it another job.
+    /// Appends a job.
     ///
     /// # Errors
-    /// When jobs have taken a GiB together.
+    /// The jobs exceed 1 GiB together.
     pub fn add(&mut self, task: &GuestJob) -> Result<(), Error> {
         if self.next == self.limits.len() {
             self.wait = AnswerWait::begin();
@@ -155,14 +155,14 @@ impl GuestMachine {
         added.map_err(|source| Error::io("give a guest another job", source))
     }
 
-    /// Waits for the answer of the next job, in the order in which they were added.
+    /// Waits for the answer to the next job, in the order in which they were added.
     ///
     /// # Errors
-    /// Why the job gave none. Unless the machine [`is_over`](Self::is_over), the next call is about
-    /// the job after it.
+    /// The job or the machine failed. Unless the machine [`is_over`](Self::is_over), the next call
+    /// continues with the next job.
     ///
     /// # Panics
-    /// When all jobs have been answered, or the machine is over.
+    /// All jobs have been answered, or the machine has stopped.
     pub fn next_answer(&mut self) -> Result<JobAnswer, Error> {
         assert!(!self.is_over && self.next < self.limits.len(), "no other answer comes");
         self.await_answer().unwrap_or_else(|error| {
@@ -176,12 +176,12 @@ impl GuestMachine {
         self.has_begun
     }
 
-    /// Whether it answers no more jobs, as it panicked, hung or exited.
+    /// Whether it has stopped answering because it panicked, hung or exited.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The answer of the job, or why it gave none. The outer error is that of the whole machine.
+    /// The answer to the job, or its error. The outer error is one of the machine.
     fn await_answer(&mut self) -> Result<Result<JobAnswer, Error>, Error> {
         let mut damaged_since: Option<Instant> = None;
         loop {
@@ -195,7 +195,7 @@ impl GuestMachine {
                     }
                     continue;
                 }
-                // Frames before the crash are still read.
+                // Frames written before the crash are still read.
                 Ok(None) | Err(_) if self.crash.is_some() => {
                     let line = self.crash.take().map(|crash| crash.summary());
                     return Err(Error::KernelCrash { line: line.unwrap_or_default() });
@@ -217,7 +217,7 @@ impl GuestMachine {
         }
     }
 
-    /// Collects new incidents. Warnings are notified immediately.
+    /// Collects new incidents, and notifies the user of warnings immediately.
     fn collect_incidents(&mut self) {
         for incident in self.machine.incidents() {
             if incident.kind != IncidentKind::Warning {

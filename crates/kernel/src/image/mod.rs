@@ -1,10 +1,9 @@
 //! Runs a job on a kernel image of the user's choice, booted under QEMU with this program as init.
 //!
 //! The host side is [`KernelImage::start`]: it packs an initramfs (this program and the kernel
-//! modules that it needs), makes a scratch disk and one for the list of jobs, boots, and waits for
-//! one answer after the other. The guest side is [`guest::main`]. Every file is an unlinked
-//! temporary one and the machine dies with its parent, so that nothing is left behind, also after
-//! SIGKILL.
+//! modules that it needs), creates a scratch disk and one for the list of jobs, boots, and waits
+//! for the answers. The guest side is [`guest::main`]. Every file is an unlinked temporary one and
+//! the machine dies with its parent, so that nothing is left behind, also after SIGKILL.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -35,14 +34,14 @@ pub use kernel_file::{configuration, sha256};
 pub use machine::{GuestJob, GuestMachine, JobAnswer};
 pub use qemu::{Accelerator, kvm_works, version};
 
-/// The most that a guest's disk takes in one request, in bytes: what Linux 6.12 gives a disk that
-/// says nothing of its own. It bounds a `read(2)` that is longer than the readahead.
+/// Maximum request size of a guest's disk, in bytes: the default of Linux 6.12 for a disk that
+/// reports no limit. It bounds a `read(2)` that is longer than the readahead.
 pub const IO_BYTES: u64 = 1280 << 10;
 
 /// The release (`uname -r`) of the kernel at `path`, from its header.
 ///
 /// # Errors
-/// [`Error::Kernel`] if it is no bzImage.
+/// [`Error::Kernel`] if it is not a bzImage.
 pub fn release(path: &Path) -> Result<String, Error> {
     kernel_file::release(path)
 }
@@ -52,16 +51,16 @@ pub fn release(path: &Path) -> Result<String, Error> {
 pub struct ImageRun {
     /// The text that the guest's job returned.
     pub record: String,
-    /// The release of the kernel, as `uname -r` has it.
+    /// The release of the kernel (`uname -r`).
     pub release: String,
-    /// How instructions were run; times mean nothing under [`Accelerator::Tcg`].
+    /// How instructions were executed; times are meaningless under [`Accelerator::Tcg`].
     pub accelerator: Accelerator,
     /// Wall time of the machine, boot included.
     pub elapsed: Duration,
 }
 
 impl KernelImage {
-    /// Boots the image, gives `payload` to its [`guest::main`] and returns what that answered.
+    /// Boots the image, passes `payload` to its [`guest::main`] and returns the answer.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] distinguishes a missing requirement from a failed

@@ -1,8 +1,8 @@
 //! The kernel modules that a guest needs, and what a kernel has built in.
 //!
 //! Dependencies are read from the modules themselves (`depends=` and `softdep=pre:` in their
-//! `.modinfo`): a package that was only unpacked has no `modules.dep` yet. Compressed modules are
-//! unpacked on the host, so that the guest's kernel need not know the compression.
+//! `.modinfo`): a package that is unpacked but not installed has no `modules.dep`. Compressed
+//! modules are unpacked on the host, so that the guest's kernel need not know the compression.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::Command;
 use super::{DiskFilesystem, Error, elf};
 use crate::child;
 
-/// A module, ready to be given to init_module(2).
+/// A module, ready for init_module(2).
 pub(super) struct Module {
     /// Its name, with underscores.
     pub(super) name: String,
@@ -19,12 +19,11 @@ pub(super) struct Module {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The modules that a guest wants for a disk with `filesystem` and all that they need, each after
-/// what it depends on.
+/// The modules that a guest needs for a disk with `filesystem` and their dependencies, each after
+/// the modules it depends on.
 ///
-/// A name that has no file is left out: the kernel has it built in, or does without it. What it
-/// cannot do without is refused where the directory says that it is not built in; so is what that
-/// depends on.
+/// A name without a file is skipped: it is built in, or the kernel works without it. It is an error
+/// if a required module, or a dependency of one, is known not to be built in.
 pub(super) fn collect(
     dir: &Path,
     release: &str,
@@ -76,7 +75,7 @@ fn index(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> std::io::Result<(
 struct ModuleSearch<'a> {
     files: BTreeMap<String, PathBuf>,
     release: &'a str,
-    /// What the kernel has built in, where the directory says so.
+    /// Built-in modules, if the directory lists them.
     built_in: Option<BTreeSet<String>>,
     seen: BTreeSet<String>,
     /// Required modules that are neither files nor built in.
@@ -116,12 +115,12 @@ impl ModuleSearch<'_> {
     }
 }
 
-/// What a module says of itself.
+/// Dependencies declared by a module.
 struct ModuleInfo {
     release: String,
-    /// What it does not load without.
+    /// Modules that it requires.
     depends: Vec<String>,
-    /// What it wants loaded before, if it is there.
+    /// Modules to load first, if available.
     softdeps: Vec<String>,
 }
 
@@ -176,7 +175,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(output.stdout)
 }
 
-/// Options of a kernel's configuration, and the modules that they become where they are `m`.
+/// Options of the kernel configuration, and the modules that they become if set to `m`.
 const OPTIONS: [(&str, &str); 5] = [
     ("CONFIG_VIRTIO_PCI", "virtio_pci"),
     ("CONFIG_VIRTIO_BLK", "virtio_blk"),
@@ -185,9 +184,9 @@ const OPTIONS: [(&str, &str); 5] = [
     ("CONFIG_XFS_FS", "xfs"),
 ];
 
-/// Refuses the kernel at `path`, which is to boot without modules, where it has not built in all
-/// that it needs for a disk with `filesystem`. Where no file beside it, or of this machine's for
-/// the same release, says what it has, it is given a try.
+/// Refuses the kernel at `path`, to be booted without modules, unless everything needed for a disk
+/// with `filesystem` is built in. If neither a file next to it nor this machine's files for the
+/// same release tell, the boot is attempted.
 ///
 /// # Errors
 /// The missing modules, and the directory that has them, if found.
@@ -217,7 +216,7 @@ pub(super) fn check_built_in(
     })
 }
 
-/// What the configuration in the directory of the kernel says.
+/// What the configuration in the kernel's directory says.
 fn configured(beside: &Path, release: &str) -> Option<BTreeSet<String>> {
     let text = std::fs::read_to_string(beside.join(format!("config-{release}"))).ok()?;
     let is_set = |option: &str| text.lines().any(|line| line == format!("{option}=y"));
@@ -225,15 +224,14 @@ fn configured(beside: &Path, release: &str) -> Option<BTreeSet<String>> {
     Some(set.map(|(_, name)| (*name).to_owned()).collect())
 }
 
-/// Where below `dir` the modules of `release` are.
+/// The directory below `dir` with the modules of `release`.
 pub(super) fn find_release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
     let below = ["lib/modules", "usr/lib/modules", ""].map(|part| dir.join(part).join(release));
     let itself = [dir.to_owned()].into_iter().filter(|dir| dir.join("kernel").is_dir());
     below.into_iter().filter(|path| path.is_dir()).chain(itself).next()
 }
 
-/// The modules that the list in `root`, a `lib/modules/RELEASE`, calls built in; `None` where it
-/// has no list.
+/// The built-in modules listed in `root`, a `lib/modules/RELEASE`; `None` without a list.
 pub(super) fn read_builtin(root: &Path) -> Option<BTreeSet<String>> {
     let text = std::fs::read_to_string(root.join("modules.builtin")).ok()?;
     let names = text.lines().filter_map(|line| line.rsplit('/').next()?.strip_suffix(".ko"));
@@ -328,7 +326,8 @@ mod tests {
         assert!(message.contains(", ext4;") && !message.contains("virtio"), "{message}");
         fs::write(&config, "CONFIG_BLK_DEV_NVME=y\nCONFIG_EXT4_FS=y\n").unwrap();
         assert_eq!(refused(), "");
-        // A list of the release says more than a configuration, and where its modules are.
+        // The release's list takes precedence over a configuration, and shows where its modules
+        // are.
         let modules = dir.path().join("lib/modules/0.0.1-none");
         fs::create_dir_all(&modules).unwrap();
         let listed = "kernel/drivers/virtio/virtio_pci.ko\nkernel/drivers/block/virtio-blk.ko\n";

@@ -23,17 +23,17 @@ use crate::child::{self, ChildProcess, WaitResult, die_with_parent};
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
 
-/// `panic=-1` makes a panic a reboot, and `-no-reboot` makes a reboot the end of QEMU. The log
-/// level leaves only what explains a failure, and warnings. An emulated timer can come too late for
-/// the kernel's test of it where the host is busy, and it would then panic. An interrupt that
-/// nobody expects has a guest that shows no life say what it does.
+/// `panic=-1` turns a panic into a reboot, and `-no-reboot` turns a reboot into the exit of QEMU.
+/// The log level keeps only warnings and what explains a failure. `no_timer_check`: on a busy host
+/// an emulated timer can be too late for the kernel's timer check, which would panic.
+/// `unknown_nmi_panic` makes a silent guest report what it is doing when it gets an NMI.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 rdinit=/init \
     random.trust_cpu=on no_timer_check printk.devkmsg=on unknown_nmi_panic";
 
 /// The monitor command that sends an NMI.
 const INTERRUPT: &[u8] = b"nmi\n";
 
-/// Each instruction takes 4 ns of virtual time, and an idle machine skips to its next timer.
+/// Each instruction takes 4 ns of virtual time, and an idle machine skips to its next timer event.
 const ICOUNT_OPTIONS: &str = "shift=2,sleep=off";
 
 /// Serial numbers by which the guest finds its disks.
@@ -43,21 +43,21 @@ pub(super) const EXCHANGE_SERIAL: &str = "filemap-jobs";
 /// Blocks of removed files are discarded on the host. Nothing needs to survive a crash.
 const DISK_NODE_OPTIONS: &str = "discard=unmap,cache.no-flush=on,file.cache.no-flush=on";
 
-/// Each disk is there twice, and the guest uses the one for which its kernel has a driver. A full
-/// host disk is an I/O error there: the default of virtio would stop it for good. Requests to NVMe
-/// are as large as those to virtio.
+/// Each disk is attached twice, and the guest uses the one that its kernel has a driver for. A full
+/// host disk is an I/O error: by default virtio would pause the guest for good. NVMe requests are
+/// as large as virtio's.
 const DISK_DEVICES: [&str; 2] = ["virtio-blk-pci,werror=report,rerror=report", "nvme,mdts=9"];
 
 /// Maximum number of console lines in an error.
 const MAX_LAST_LINES: usize = 3;
 
-/// Parts of lines that say why a kernel died.
+/// Parts of lines that say why a kernel crashed.
 const FATAL: [&str; 4] = ["Kernel panic", "BUG:", "Oops:", "watchdog:"];
 
-/// How much of a console is searched for its last lines.
+/// How much of the console is searched for its last lines.
 const CONSOLE_TAIL_BYTES: u64 = 64 << 10;
 
-/// Which version of QEMU is installed.
+/// The installed version of QEMU.
 pub fn version() -> Option<&'static str> {
     static VERSION: OnceLock<Option<String>> = OnceLock::new();
     let query_version = || {
@@ -69,17 +69,17 @@ pub fn version() -> Option<&'static str> {
     VERSION.get_or_init(query_version).as_deref()
 }
 
-/// How a machine's instructions are run.
+/// How a machine's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
     /// By the CPU.
     Kvm,
-    /// By QEMU's emulator: counters are right, times mean nothing.
+    /// By QEMU's emulator: counters are right, times are meaningless.
     Tcg,
 }
 
 impl Accelerator {
-    /// The name that QEMU and reports use.
+    /// Name in QEMU options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -99,24 +99,24 @@ pub(super) struct Vm<'a> {
 /// The files that back its disks.
 #[derive(Clone, Copy)]
 pub(super) struct VmDisks<'a> {
-    /// What the files of jobs are on.
+    /// Holds the files of jobs.
     pub(super) scratch: BorrowedFd<'a>,
-    /// What it has from the host, and gives it.
+    /// Carries frames between host and guest.
     pub(super) exchange: BorrowedFd<'a>,
 }
 
-/// A machine that was started; killed when dropped.
+/// A started machine; killed on drop.
 #[derive(Debug)]
 pub(super) struct RunningVm {
     running: ChildProcess,
     output: VmOutput,
     watch: Watch,
-    /// How it ended, once it has.
+    /// Its exit status, once it has exited.
     status: Option<ExitStatus>,
 }
 
 impl Vm<'_> {
-    /// Starts it. It opens its files some time later.
+    /// Starts it. QEMU opens its files some time later.
     pub(super) fn start(&self) -> Result<RunningVm, Error> {
         let output = VmOutput::new()?;
         let mut command = self.command(&output)?;
@@ -133,7 +133,7 @@ impl Vm<'_> {
 
     fn kernel_arguments(&self) -> String {
         if self.uses_icount() {
-            // Otherwise the timer ticks of all CPUs fall into one turn.
+            // Otherwise the timer ticks of all CPUs coincide.
             format!("{KERNEL_ARGUMENTS} skew_tick=1")
         } else {
             KERNEL_ARGUMENTS.to_string()
@@ -183,10 +183,10 @@ impl Vm<'_> {
 }
 
 impl RunningVm {
-    /// Waits for a moment, or for its end; whether it has ended.
+    /// Polls for its exit. Returns whether it has exited.
     ///
     /// # Errors
-    /// When KVM gave up on it, or it cannot be watched.
+    /// KVM failed, or the process cannot be watched.
     pub(super) fn has_ended(&mut self) -> Result<bool, Error> {
         if self.status.is_some() {
             return Ok(true);
@@ -206,15 +206,15 @@ impl RunningVm {
         let VmOutput { console, result, .. } = &self.output;
         let monitor = self.running.0.stdin.as_mut();
         self.watch.poll(console, result, is_last, || {
-            // If it fails, the silence is reported without a call trace.
+            // On failure, the silence is reported without a call trace.
             let _ = monitor.map(|monitor| monitor.write_all(INTERRUPT));
         })
     }
 
-    /// Waits for the end of a machine that has nothing to do, and kills it after `limit`.
+    /// Waits for an idle machine to exit, and kills it after `limit`.
     ///
     /// # Errors
-    /// When it did not end by itself, and well.
+    /// It did not exit by itself with success.
     pub(super) fn wait_until_end(mut self, limit: Duration) -> Result<(), Error> {
         let start = Instant::now();
         while !self.has_ended()? {
@@ -228,7 +228,7 @@ impl RunningVm {
         }
     }
 
-    /// Why it has ended without an answer.
+    /// The error for a machine that exited without an answer.
     pub(super) fn failure(&self) -> Error {
         let line = self.last_lines();
         match (self.read_port(), self.status.is_some_and(|status| !status.success())) {
@@ -245,7 +245,7 @@ impl RunningVm {
         }
     }
 
-    /// The error for a machine that did not boot, or answer, within `limit`.
+    /// The error for a machine that did not boot, or did not answer, within `limit`.
     pub(super) fn timeout_error(&self, limit: Duration, has_begun: bool) -> Error {
         let line = self.last_lines();
         if has_begun {
@@ -260,7 +260,7 @@ impl RunningVm {
         self.output.last_lines()
     }
 
-    /// The frame that the guest sent over its serial port, after its beats.
+    /// The frame that the guest sent over its serial port, after its heartbeats.
     fn read_port(&self) -> Result<Option<ChannelFrame>, Error> {
         let bytes = self.output.result_bytes()?;
         let beats = bytes.iter().take_while(|byte| **byte == BEAT).count();
@@ -269,7 +269,7 @@ impl RunningVm {
     }
 }
 
-/// What a machine writes: files in memory, so that a full disk does not take the explanation along.
+/// Output of a machine: files in memory, so that the explanation survives a full disk.
 #[derive(Debug)]
 struct VmOutput {
     console: File,
@@ -288,14 +288,14 @@ impl VmOutput {
         tail(&self.result, u64::MAX).map_err(|source| Error::io("read the guest's result", source))
     }
 
-    /// The line with which QEMU says that KVM failed.
+    /// QEMU's message about a KVM failure.
     fn kvm_failure(&self) -> Option<String> {
         let text = read_text(&self.errors);
         let line = text.lines().find(|line| line.contains("KVM internal error"))?;
         Some(line.trim().to_owned())
     }
 
-    /// The most informative lines: QEMU's own error, else a panic with what led to it, else the
+    /// The most informative lines: QEMU's own error, else a panic and the lines before it, else the
     /// last lines of the console.
     fn last_lines(&self) -> String {
         explain_console(&read_text(&self.errors), &read_text(&self.console))
@@ -334,13 +334,13 @@ fn tail(file: &File, limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A guest under a KVM that works is done in about a second.
+/// A guest under working KVM exits after about a second.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether KVM runs a guest here: boots `image`, which does nothing and reports back.
+/// Whether KVM can run a guest here: boots `image`, which does nothing and reports back.
 ///
 /// # Errors
-/// The inner one says why not, in one line; the outer one that no guest could be tried at all.
+/// The inner error says in one line why KVM fails; the outer one, why no guest could be tried.
 pub fn kvm_works(image: &KernelImage) -> Result<Result<(), String>, Error> {
     if let Err(error) = File::options().read(true).write(true).open("/dev/kvm") {
         return Ok(Err(format!("/dev/kvm: {error}")));
@@ -360,7 +360,7 @@ pub fn kvm_works(image: &KernelImage) -> Result<Result<(), String>, Error> {
     }
 }
 
-/// The accelerator for `image`; the probe is run once in a process.
+/// The accelerator for `image`; probed once per process.
 pub(super) fn choose_accelerator(image: &KernelImage) -> Result<Accelerator, Error> {
     static CHOICE: OnceLock<Accelerator> = OnceLock::new();
     if let Some(&choice) = CHOICE.get() {

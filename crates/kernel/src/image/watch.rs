@@ -1,4 +1,4 @@
-//! Watches a running guest from the host: its console, and whether it is alive.
+//! Watches a running guest from the host: its console and its heartbeat.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -11,11 +11,11 @@ use super::console::{ConsoleParser, Incident, IncidentKind};
 pub(super) const BEAT: u8 = b'.';
 pub(super) const BEAT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// CPU time per virtual CPU that QEMU spends without a beat before the guest is called silent. It
-/// is CPU time, as a guest on a busy host is slow without being broken.
+/// CPU time per virtual CPU that QEMU may spend without a heartbeat before the guest is considered
+/// silent. CPU time, because a guest on a busy host is slow without being broken.
 const SILENCE_CPU_TIME: Duration = Duration::from_secs(5);
 
-/// The virtual time of `-icount` is slower than that of a CPU.
+/// With `-icount`, virtual time runs slower than a real CPU.
 const ICOUNT_FACTOR: u32 = 5;
 
 /// An incident is complete when the console has been quiet for this long.
@@ -24,23 +24,24 @@ const CONSOLE_QUIET_TIME: Duration = Duration::from_millis(700);
 /// How long a silent guest may take to react to an NMI before the silence alone is reported.
 const NMI_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A stall is believed when QEMU got 1/2 of its time as CPU time: otherwise the host was busy.
+/// A stall is credible if QEMU got at least half of the time as CPU time; otherwise the host was
+/// busy.
 const STALL_CPU_DIVISOR: u32 = 2;
 
-/// Time of a stall whose line names none.
+/// Duration of a stall whose message names none.
 const DEFAULT_STALL_TIME: Duration = Duration::from_secs(5);
 
-/// How far back QEMU's CPU time is known.
+/// How long QEMU's CPU time is remembered.
 const CPU_HISTORY: Duration = Duration::from_secs(120);
 
 const READ_BYTES: usize = 64 << 10;
 
-/// The state of the watch over one guest.
+/// State of watching one guest.
 #[derive(Debug)]
 pub(super) struct Watch {
     pid: u32,
     parser: ConsoleParser,
-    /// Bytes of the console that were read.
+    /// Number of console bytes read.
     console_offset: u64,
     console_read_at: Instant,
     /// CPU time of QEMU at earlier calls.
@@ -71,7 +72,7 @@ impl Watch {
         }
     }
 
-    /// Returns new incidents. `has_exited`: QEMU writes no more. `send_nmi` has a silent guest
+    /// Returns new incidents. `has_exited`: QEMU writes no more. `send_nmi` makes a silent guest
     /// panic, which prints where it is (`unknown_nmi_panic`).
     pub(super) fn poll(
         &mut self,
@@ -115,8 +116,8 @@ impl Watch {
         self.cpu_history.push_back((Instant::now(), cpu));
     }
 
-    /// Whether QEMU had enough CPU time in the time that a stall names. The thresholds of the
-    /// kernel's detectors are set after the boot, so that none is believed before.
+    /// Whether QEMU had enough CPU time during the stall. The detectors' thresholds are set after
+    /// the boot, so no stall during the boot is credible.
     fn is_credible(&self, stall: &Incident, cpu: Duration) -> bool {
         let time = stall.stall_time().unwrap_or(DEFAULT_STALL_TIME);
         let is_before = |(at, _): &&(Instant, Duration)| at.elapsed() > time;
@@ -125,7 +126,7 @@ impl Watch {
         self.cpu_at_beat.is_some() && cpu - before >= time / STALL_CPU_DIVISOR
     }
 
-    /// Sends a silent guest an NMI, and reports one that does not react to it.
+    /// Sends an NMI to a silent guest, and reports a guest that does not react to it.
     fn check_silence(
         &mut self,
         port: &File,
@@ -157,8 +158,8 @@ impl Watch {
     }
 }
 
-/// CPU time of all threads of a process: `utime` and `stime`, fields 14 and 15 of
-/// `/proc/PID/stat`. Zero for one that is gone.
+/// CPU time of all threads of a process: `utime` and `stime`, fields 14 and 15 of `/proc/PID/stat`.
+/// Zero if it has exited.
 fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
@@ -180,7 +181,7 @@ mod tests {
     }
 
     impl Guest {
-        /// A guest whose process is this one, so that spinning here is CPU time of QEMU.
+        /// A guest whose QEMU process is this one, so that spinning here counts as its CPU time.
         fn new() -> Guest {
             let mut watch = Watch::new(std::process::id(), 1, false);
             watch.silence_limit = Duration::from_millis(50);

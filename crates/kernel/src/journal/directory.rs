@@ -1,4 +1,4 @@
-//! The directory of the journals.
+//! The directory of journals.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Names a directory that holds the journals and temporary files of this program.
+/// Environment variable that names a directory for journals and temporary files.
 pub const STATE_VARIABLE: &str = "FILEMAP_STATE";
 const STATE_DIRECTORY: &str = "/var/tmp/filemap-journal";
 
-/// How the names of journals end.
+/// File name suffix of journals.
 pub(super) const SUFFIX: &str = "journal";
 
-/// `$FILEMAP_STATE`, or a directory in /var/tmp; one of its own for each user but root.
+/// `$FILEMAP_STATE`, or a directory in /var/tmp, with a separate one for each user other than root.
 pub fn state_directory() -> PathBuf {
     match std::env::var_os(STATE_VARIABLE) {
         Some(path) if !path.is_empty() => path.into(),
@@ -24,9 +24,9 @@ pub fn state_directory() -> PathBuf {
     }
 }
 
-/// Creates the directory when it is missing, and refuses one in which others could write.
+/// Creates the directory if it is missing, and refuses one in which other users could write.
 pub(super) fn secure(directory: &Path) -> Result<(), Error> {
-    // A later process that recovers may have another working directory.
+    // A process that recovers later may have another working directory.
     if !directory.is_absolute() {
         return Err(unusable(directory, "the path does not begin with /"));
     }
@@ -48,7 +48,7 @@ pub(super) fn secure(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Why there can be no journal in `directory`.
+/// The error for a `directory` that cannot hold a journal.
 pub(super) fn unusable(directory: &Path, reason: impl ToString) -> Error {
     Error::JournalDirectory { path: directory.to_owned(), reason: reason.to_string() }
 }

@@ -1,4 +1,4 @@
-//! A step back as a line of a journal.
+//! An undo step as a line of a journal.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::undo::Undo;
 
 impl Undo {
-    /// The step as words that contain neither blank nor line end, separated by blanks.
+    /// Encodes the step as words without blanks or line ends, separated by blanks.
     pub(crate) fn encode(&self) -> String {
         let (name, words): (&str, Vec<&OsStr>) = match self {
             Undo::Unmount(path) => ("unmount", vec![path.as_os_str()]),
@@ -31,7 +31,7 @@ impl Undo {
         words.iter().fold(name.to_owned(), |line, word| line + " " + &escape(word))
     }
 
-    /// The inverse of [`Undo::encode`]; `None` for a line cut short by a crash.
+    /// The inverse of [`Undo::encode`]; `None` for a line truncated by a crash.
     pub(crate) fn decode(line: &str) -> Option<Undo> {
         let mut words = line.split(' ');
         let name = words.next()?;

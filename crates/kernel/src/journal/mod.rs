@@ -1,15 +1,16 @@
-//! A file that lists how to undo what this process changed, written before each change.
+//! A write-ahead list of how to undo each change of this process.
 //!
-//! A live process holds a lock on its journal, so a journal without a lock is what a killed
-//! process left, whatever became of its process id.
+//! A live process holds a lock on its journal, so a journal without a lock is from a killed
+//! process, even if its PID is in use again.
 //!
-//! For a setting of the machine the journal holds what it was and what the run makes of it. One
-//! that is neither when it is to be restored was changed by somebody else: it is left, and told.
+//! For a setting of the machine, the journal has the value before the run and the value that the
+//! run sets. If the setting has neither when it is to be restored, somebody else has changed it: it
+//! is left as it is, and reported.
 //!
-//! A change is listed and made under one lock. A signal that ends the command kills the children
-//! first and waits until they are dead. Then it closes the list under the same lock, so that a
-//! change is either on the list or never made, and takes the steps back from the last to the first.
-//! A step leaves the list only when what it names is gone.
+//! A change is listed and made under one lock. A signal that ends the command first kills the
+//! children and waits until they are dead. Then it closes the list under the same lock, so a change
+//! is either on the list or never made, and undoes the changes from the last to the first. A step
+//! leaves the list only when what it names is gone.
 
 mod directory;
 mod line;
@@ -34,14 +35,14 @@ pub use undo::{Undo, UndoResult};
 use directory::{SUFFIX, secure, unusable};
 use undo::retry_while_busy;
 
-/// The journal of this process. Clones share it; the file goes when nothing is left to undo.
+/// The journal of this process. Clones share it; the file is removed when nothing is left to undo.
 #[derive(Clone, Debug)]
 pub struct Journal(Arc<JournalInner>);
 
 #[derive(Debug)]
 struct JournalInner {
     path: PathBuf,
-    // Held while something is changed, so that a change is either in the list or never made.
+    // Held during a change, so that it is either on the list or never made.
     open: Mutex<bool>,
     state: Mutex<JournalState>,
 }
@@ -52,7 +53,7 @@ struct JournalState {
     next: u64,
     // In the order in which they were written.
     pending: Vec<(u64, Undo)>,
-    // What guards found changed by others, a sentence each.
+    // Settings that guards found changed by somebody else, one sentence each.
     left: Vec<String>,
 }
 
@@ -62,10 +63,10 @@ impl Journal {
         Journal::open_in(&state_directory())
     }
 
-    /// Opens a new journal in `directory`, which is created when it is missing.
+    /// Opens a new journal in `directory`, which is created if missing.
     ///
     /// # Errors
-    /// [`Error::JournalOwner`] when others can write there: they could have us undo anything.
+    /// [`Error::JournalOwner`] if others can write there: they could make us undo anything.
     pub fn open_in(directory: &Path) -> Result<Self, Error> {
         secure(directory)?;
         static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +80,8 @@ impl Journal {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(unusable(directory, error)),
             };
-            // A recovery that saw the file before its lock takes it for a leftover, and removes it.
+            // A recovery that sees the file before it is locked takes it for a leftover, and
+            // removes it.
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
             if locked && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
                 let state = Mutex::new(JournalState {
@@ -93,13 +95,13 @@ impl Journal {
         }
     }
 
-    /// The directory in which the journal is: also the place for temporary files.
+    /// The directory of the journal, also used for temporary files.
     pub fn directory(&self) -> &Path {
         self.0.path.parent().expect("a journal is opened inside a directory")
     }
 
-    /// Writes down how to undo a change, and makes it. `make` either makes the change whole or
-    /// fails without having made it; nothing is undone then.
+    /// Records how to undo a change, and makes it. `make` either makes the whole change or fails
+    /// without any effect; then nothing is undone.
     ///
     /// # Errors
     /// [`Error::ShuttingDown`] after [`Journal::undo_all`]; errors of `make`.
@@ -122,10 +124,10 @@ impl Journal {
         Ok((made?, Guard { shared: self.0.clone(), id, armed: true }))
     }
 
-    /// Makes a directory in `parent` by a name that nobody has: `stem`, this process, a number.
+    /// Creates a directory in `parent` with a unique name: `stem`, the PID, a number.
     ///
     /// # Errors
-    /// As [`Journal::change`]; [`Error::Os`] where there can be none.
+    /// As for [`Journal::change`]; [`Error::Os`] if it cannot be created.
     pub(crate) fn directory_in(
         &self,
         parent: &Path,
@@ -139,7 +141,7 @@ impl Journal {
             let make = || fs::create_dir(&path).map_err(|error| Error::os("create", &path, error));
             match self.change(undo(path.clone()), make) {
                 Ok(((), guard)) => return Ok((path, guard)),
-                // Another container's process may have the same number.
+                // A process in another container may have the same PID.
                 Err(Error::Os { source, .. })
                     if source.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -147,9 +149,8 @@ impl Journal {
         }
     }
 
-    /// Undoes everything now, the last change first: for a process that is about to exit without
-    /// dropping its guards, because of a signal. A change that is being made is waited for; none
-    /// is made from now on.
+    /// Undoes everything now, last change first: for a process that exits on a signal without
+    /// dropping its guards. Waits for a change in progress; afterwards no change can be made.
     pub fn undo_all(&self) -> Recovery {
         *lock(&self.0.open) = false;
         let pending: Vec<(u64, Undo)> = self.0.lock().pending.iter().rev().cloned().collect();
@@ -159,8 +160,8 @@ impl Journal {
         recovery
     }
 
-    /// The settings of the machine that others have changed during a run, and that therefore were
-    /// not restored: a sentence each.
+    /// Settings that were not restored because somebody else changed them during a run; one
+    /// sentence each.
     pub fn unrestored(&self) -> Vec<String> {
         self.0.lock().left.clone()
     }
@@ -194,29 +195,30 @@ impl JournalInner {
         Ok(id)
     }
 
-    /// Takes a change off the list that was undone, or never made.
+    /// Removes a change from the list, because it was undone or never made.
     fn remove_undo(&self, state: &mut JournalState, id: u64) {
         state.pending.retain(|(pending, _)| *pending != id);
-        // Where a full disk takes the line away the step is taken twice, which does no harm.
+        // If a full disk loses the line, the step runs twice, which is harmless.
         let _ = self.append(state, &format!("- {id}"));
     }
 
     fn append(&self, state: &mut JournalState, line: &str) -> Result<(), Error> {
-        // One write per line and no sync: the entries outlive the process, not the machine. A full
-        // disk may have cut the line before short, which must not swallow this one.
+        // One write per line and no sync: entries outlive the process, not the machine. A full disk
+        // may have truncated the previous line; a leading newline keeps it from swallowing this
+        // one.
         state
             .file
             .write_all(format!("\n{line}\n").as_bytes())
             .map_err(|error| Error::os("write", &self.path, error))
     }
 
-    /// Takes one step, unless it was taken. One that fails stays in the journal.
+    /// Runs one step, unless it has run already. A failed step stays in the journal.
     fn undo(&self, id: u64) -> Result<Option<UndoResult>, Error> {
         let find = |state: &JournalState| {
             state.pending.iter().find(|(pending, _)| *pending == id).map(|(_, undo)| undo.clone())
         };
         let Some(undo) = find(&self.lock()) else { return Ok(None) };
-        // Between two attempts another thread may undo the obstacle, or the step itself.
+        // Between two attempts another thread may undo the obstacle, or run the same step.
         retry_while_busy(&undo, |undo, attempt| {
             let mut state = self.lock();
             if find(&state).is_none() {
@@ -244,7 +246,7 @@ impl Drop for JournalInner {
     }
 }
 
-/// Undoes one change when it drops.
+/// Undoes one change on drop.
 #[derive(Debug)]
 #[must_use = "dropping a guard undoes the change"]
 pub struct Guard {
@@ -254,7 +256,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Undoes the change now, and says whether that worked. What did not stays in the journal.
+    /// Undoes the change now and returns errors. If it fails, the journal keeps it.
     pub fn undo(mut self) -> Result<(), Error> {
         self.run()
     }
@@ -268,7 +270,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.armed {
-            // Nobody to tell: the journal keeps it for the next start.
+            // There is no way to report an error: the journal keeps the step for the next start.
             let _ = self.run();
         }
     }
@@ -287,7 +289,7 @@ mod tests {
         path
     }
 
-    /// The same, with a file in it, in whose place no directory can be.
+    /// The same, with a file in it, in whose place there can be no directory.
     pub(super) fn directory_with_file(name: &str) -> (PathBuf, PathBuf) {
         let directory = directory(name);
         let file = directory.join("file");
@@ -343,7 +345,7 @@ mod tests {
         fs::remove_dir(&directory).unwrap();
     }
 
-    /// Changes are made and undone by one thread while another one ends it all.
+    /// One thread makes and undoes changes while another one shuts everything down.
     #[test]
     fn change_is_listed_or_never_made() {
         for round in 0..200 {

@@ -1,4 +1,4 @@
-//! Undoing what a journal lists: of this process, or of one that was killed.
+//! Undoes what a journal lists: that of this process, or of a killed one.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,18 +10,17 @@ use super::directory::{SUFFIX, secure};
 use super::undo::{Undo, UndoResult, setting_value};
 use crate::Error;
 
-/// What [`recover`] found.
+/// The result of [`recover`].
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Steps that were taken, and what each came to.
+    /// Completed steps with their results.
     pub undone: Vec<(Undo, UndoResult)>,
-    /// Why others could not be.
+    /// Errors of the others.
     pub failed: Vec<Error>,
 }
 
 impl Recovery {
-    /// The settings of the machine that hold again what they held, in one sentence; `None` if
-    /// there are none.
+    /// The machine settings that were restored, in one sentence; `None` if there are none.
     pub fn restored(&self) -> Option<String> {
         let restored = self.undone.iter().filter_map(|(undo, undone)| match (undo, undone) {
             (Undo::Restore { path, value, .. }, UndoResult::Restored) => {
@@ -34,13 +33,14 @@ impl Recovery {
             .then(|| format!("restored what a killed run had changed: {}", restored.join(", ")))
     }
 
-    /// The settings that somebody else has changed since, and that stay so: a sentence each.
+    /// Settings that somebody else has changed since, and that are left as they are; one sentence
+    /// each.
     pub fn unrestored(&self) -> Vec<String> {
         self.undone.iter().filter_map(|(undo, undone)| undo.unrestored(undone)).collect()
     }
 
-    /// Takes `steps` in order by `run`, which says what each came to, if there was anything to do.
-    /// What could not be undone keeps its place, so that the next start finds it.
+    /// Runs `steps` in order by `run`, which returns the result if there was anything to do. Failed
+    /// steps stay, so that the next start finds them.
     pub(super) fn take<K>(
         &mut self,
         steps: impl IntoIterator<Item = (K, Undo)>,
@@ -67,7 +67,8 @@ impl Recovery {
 /// Undoes what killed processes left, by their journals in `directory`.
 ///
 /// # Errors
-/// The directory cannot be read or is not this user's. A missing or unusable directory is no error.
+/// The directory cannot be read or does not belong to this user. A missing or unusable directory is
+/// not an error.
 pub fn recover(directory: &Path) -> Result<Recovery, Error> {
     let mut recovery = Recovery::default();
     if !directory.is_absolute() || !directory.is_dir() {
@@ -102,7 +103,7 @@ fn recover_one(path: &Path, recovery: &mut Recovery) {
     }
 }
 
-/// The steps of a journal that were not taken, in the order in which they were written.
+/// The pending steps of a journal, in the order in which they were written.
 fn pending(text: &str) -> Vec<Undo> {
     let mut steps: Vec<(&str, Undo)> = Vec::new();
     for line in text.lines() {

@@ -11,23 +11,23 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::procstat::selected_word;
 use crate::{Error, cold, loop_control};
 
-/// How often, and with which pauses, a step is tried that others are in the way of.
+/// Maximum number of attempts of a step that others obstruct, and the pause between them.
 const MAX_ATTEMPTS: u32 = 100;
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Number of attempts after which a busy mount is detached lazily.
 const MAX_UNMOUNT_ATTEMPTS: u32 = 20;
 
-/// One step back. Each may run twice, and when its change was never made.
+/// One undo step. A step may run twice, or although its change was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// Unmounts the filesystem there.
+    /// Unmounts the filesystem at this path.
     Unmount(PathBuf),
     /// Removes a file.
     RemoveFile(PathBuf),
     /// Removes an empty directory.
     RemoveDir(PathBuf),
-    /// Detaches a loop device, if that file still backs it.
+    /// Detaches a loop device, if it is still backed by that file.
     DetachLoop {
         /// The device.
         device: PathBuf,
@@ -45,31 +45,30 @@ pub enum Undo {
         path: PathBuf,
         /// What it held.
         value: String,
-        /// What the run sets; `None` in the journal of a version that did not tell.
+        /// The value that the run sets; `None` in journals of versions that did not record it.
         set: Option<String>,
     },
-    /// Writes the readahead size of a loop device back, as long as that file backs it: afterwards
-    /// the device may be another's. Until then it is the run's own, and nobody else sets it.
+    /// Restores the readahead size of a loop device while that file backs it; afterwards the device
+    /// may belong to somebody else. Until then it is the run's own, and nobody else changes it.
     RestoreReadAhead {
         /// The device.
         device: PathBuf,
-        /// The file that backed it.
+        /// Its backing file.
         backing: PathBuf,
-        /// What the setting held.
+        /// The previous value.
         value: String,
     },
-    /// Drops the pages of a file from the page cache, where there were none before.
+    /// Drops the pages of a file from the page cache, which had none before.
     DropPages(PathBuf),
 }
 
 impl Undo {
-    /// Takes the step. It is no error if nothing is left to undo.
+    /// Runs the step. Having nothing left to undo is not an error.
     pub fn run(&self) -> Result<UndoResult, Error> {
         retry_while_busy(self, Undo::attempt)
     }
 
-    /// Tries to take the step. `None` is that somebody uses what it names, and another attempt is
-    /// worth it.
+    /// Tries to run the step. `None`: its subject is in use, and another attempt is worthwhile.
     pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<UndoResult>, Error> {
         let is_gone = match self {
             Undo::Restore { path, value, set } => {
@@ -116,13 +115,13 @@ impl Undo {
         ))
     }
 
-    /// Whether a later process takes the step when this one could not. Until then others may have
+    /// Whether a later process runs the step if this one could not. By then other programs may have
     /// begun to use the pages of a file.
     pub(crate) fn outlives_process(&self) -> bool {
         !matches!(self, Undo::DropPages(_))
     }
 
-    /// Whether the step takes away the place that `other` is about.
+    /// Whether the step removes the place that `other` refers to.
     pub(crate) fn takes_place_of(&self, other: &Undo) -> bool {
         let (Undo::Unmount(place) | Undo::RemoveDir(place)) = self else { return false };
         match other {
@@ -166,7 +165,7 @@ pub(crate) fn retry_while_busy<T>(
     }
 }
 
-/// Turns "there is no such thing" into success.
+/// Treats "not found" as success.
 fn ok_if_missing(action: &'static str, path: &Path, result: io::Result<()>) -> Result<bool, Error> {
     match result {
         Err(source) if !is_missing(path) => Err(Error::os(action, path, source)),
@@ -174,13 +173,13 @@ fn ok_if_missing(action: &'static str, path: &Path, result: io::Result<()>) -> R
     }
 }
 
-/// Whether something is mounted there.
+/// Whether `path` is a mount point.
 fn is_mounted(path: &Path) -> bool {
     let stat = statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
     stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Removes a directory; false while it is busy.
+/// Removes a directory. Returns false while it is busy.
 fn remove_directory(path: &Path) -> Result<bool, Error> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
@@ -188,17 +187,18 @@ fn remove_directory(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Moves the processes that remain in a cgroup to its parent.
+/// Moves the remaining processes of a cgroup to its parent.
 fn empty_cgroup(path: &Path) {
     let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
     let Some(parent) = path.parent() else { return };
     for pid in procs.lines() {
-        // The last process is gone from the list a moment before it is gone.
+        // The last process leaves the list a moment before it is gone.
         let _ = fs::write(parent.join("cgroup.procs"), pid);
     }
 }
 
-/// Unmounts a filesystem; after a second lazily, so that a busy one goes with its last user.
+/// Unmounts a filesystem. After some attempts it is detached lazily, so that a busy one disappears
+/// with its last user.
 fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     use rustix::io::Errno;
     let patient = attempt < MAX_UNMOUNT_ATTEMPTS;
@@ -207,7 +207,7 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
         // Something else may have been mounted over it.
         Ok(()) => Ok(!is_mounted(path)),
         Err(Errno::INVAL | Errno::NOENT) => Ok(true),
-        // Who may not mount may not unmount either.
+        // A user without the right to mount has no right to unmount either.
         Err(Errno::PERM) if !is_mounted(path) => Ok(true),
         Err(Errno::BUSY) => Ok(false),
         Err(errno) => Err(Error::os("unmount", path, errno)),
@@ -218,7 +218,7 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
 /// written by somebody else, and stays.
 ///
 /// # Errors
-/// When the setting cannot be read or written.
+/// The setting cannot be read or written.
 pub(super) fn restore_setting(
     path: &Path,
     value: &str,
@@ -239,21 +239,21 @@ pub(super) fn restore_setting(
     Ok(UndoResult::Restored)
 }
 
-/// What a setting holds, by its text: of several words the one in brackets.
+/// The value in the text of a setting: of several words, the one in brackets.
 pub(super) fn setting_value(text: &str) -> String {
     selected_word(text).unwrap_or_else(|| text.trim().to_owned())
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoResult {
-    /// Nothing of the change is left, or there never was anything.
+    /// Nothing of the change is left, or it was never made.
     Gone,
-    /// A setting of the machine was written back.
+    /// A machine setting was restored.
     Restored,
-    /// Somebody else has changed a setting since, and it stays so.
+    /// Somebody else has changed the setting since, so it is left as it is.
     Kept {
-        /// What it holds.
+        /// Its current value.
         found: String,
     },
 }
