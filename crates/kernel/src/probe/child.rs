@@ -1,4 +1,4 @@
-//! The child's side of a probe.
+//! The child side of a probe.
 
 use std::hint::spin_loop;
 use std::io::{BufReader, Read, StdinLock, stdin, stdout};
@@ -21,12 +21,12 @@ use super::{HOLD_OWN_PAGE, ProbeResult, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
-/// Stack of each thread but the first; it is locked into memory.
+/// Stack size of each thread but the first; stacks are locked into memory.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Runs the probe that comes in on standard input; the process's exit code.
+/// Runs the probe received on standard input. Returns the exit code.
 pub(super) fn main() -> i32 {
-    // The parent cannot end us when it is killed itself.
+    // If the parent is killed, it cannot stop this process itself.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = BufReader::new(stdin().lock());
     let mut notes_flushes = [0];
@@ -40,9 +40,9 @@ pub(super) fn main() -> i32 {
     }
 }
 
-/// Reports `error` and exits: other threads may wait for this one.
+/// Reports `error` and exits the process, since other threads may be waiting for this one.
 pub(super) fn fail(error: &Error) -> ! {
-    // Held until exit, so that one error is reported.
+    // Held until exit, so that only one error is reported.
     let _output = stdout().lock();
     let text = error.to_string();
     let reported = if error.is_out_of_memory() {
@@ -76,7 +76,7 @@ fn run(
     run.as_first(notes_flushes, input)
 }
 
-/// Makes the context of the threads, with the mappings that exist from the start.
+/// Creates the context shared by the threads, with the mappings that exist from the start.
 fn share<'a>(process: &'a ProbeProcess, files: OpenFiles<'a>) -> Result<ChildContext<'a>, Error> {
     let reserve =
         |mapping: &'a NamedMapping| ProbeMapping::reserve(mapping, files.path(mapping.open));
@@ -89,18 +89,18 @@ fn share<'a>(process: &'a ProbeProcess, files: OpenFiles<'a>) -> Result<ChildCon
     Ok(ChildContext { process, files, mapped, sync: ProbeSync::new(process)? })
 }
 
-/// A process that runs its threads.
+/// One process of the probe.
 #[derive(Clone, Copy)]
 struct ChildRun<'a> {
     shared: &'a ChildContext<'a>,
-    /// Which of the processes this is: the first has forked the others.
+    /// Index of the process; process 0 has forked the others.
     number: usize,
-    /// Process ids of those that it has forked.
+    /// PIDs of the processes that it has forked.
     forked: &'a [u32],
 }
 
 impl<'a> ChildRun<'a> {
-    /// Runs the threads of a process that was forked.
+    /// Runs the threads of a forked process.
     fn as_forked(self) -> Result<(), Error> {
         scope(|scope| {
             let first = self.start_threads(scope).unwrap_or_else(|error| fail(&error));
@@ -109,7 +109,8 @@ impl<'a> ChildRun<'a> {
         Ok(())
     }
 
-    /// Runs the threads of the first process when the parent says so. Returns the results of all.
+    /// Runs the threads of the first process once the parent starts it. Returns the results of all
+    /// processes.
     fn as_first(
         self,
         notes_flushes: bool,
@@ -124,7 +125,7 @@ impl<'a> ChildRun<'a> {
             }
             let prepared =
                 self.start_threads(scope).and_then(|first| self.wait_for_begin(first, input));
-            // The others wait for the start, and would for ever.
+            // On failure, exit: the other threads would wait for the start forever.
             let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
             meeting.start.begin();
             if let Some(first) = first {
@@ -147,8 +148,8 @@ impl<'a> ChildRun<'a> {
         Ok(ProbeResult::new(locked, ended, calls, mapped, begun_at_flushes))
     }
 
-    /// Starts the threads of this process but the first, which is returned ready, and locks the
-    /// memory of all.
+    /// Starts all threads of this process but the first, which is returned ready to run, and locks
+    /// the memory of all of them.
     fn start_threads<'scope>(
         self,
         scope: &'scope Scope<'scope, 'a>,
@@ -182,8 +183,8 @@ impl<'a> ChildRun<'a> {
         Ok(first)
     }
 
-    /// Waits until all processes are ready, and for the parent's word. The first thread, and
-    /// whether the memory of all is locked.
+    /// Waits until all processes are ready and the parent starts the run. Returns the first thread,
+    /// and whether the memory of all processes is locked.
     fn wait_for_begin(
         self,
         mut first: Option<ProbeThread<'a>>,
@@ -191,35 +192,35 @@ impl<'a> ChildRun<'a> {
     ) -> Result<(Option<ProbeThread<'a>>, bool), Error> {
         let ChildContext { process, mapped, sync: meeting, .. } = self.shared;
         let locked = meeting.await_locked(process.processes());
-        // Only now: what it maps of the files must not be locked.
+        // Only after locking: the file mappings must not be locked.
         if let Some(first) = first.as_mut().filter(|_| process.settle) {
             first.open_settles(self.shared)?;
         }
         let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
         read_begin(input, process.is_governed)?;
-        // The memory limit of the run applies from now on.
+        // The run's memory limit applies from here on.
         mapping::hold_anonymous(process.anonymous)?;
         Ok((first, locked))
     }
 
-    /// Has `thread` take its steps when it may begin.
+    /// Runs the steps of `thread` once it may begin.
     fn take_steps(self, thread: ProbeThread) {
         self.shared.sync.start.wait(thread.number);
         self.run_thread(thread);
     }
 
-    /// Has `thread` take its steps, and waits until all threads have.
+    /// Runs the steps of `thread`, and waits until all threads have finished.
     fn run_thread(self, thread: ProbeThread) {
         let number = thread.number;
-        // The others may run for long.
+        // The others may run for long, so exit at the first error.
         let costs = thread.run(self.shared).unwrap_or_else(|error| fail(&error));
         self.shared.sync.results.finish_thread(number, &costs);
     }
 }
 
-/// Runs until there is something to read. A governor has a thread give advice while that runs, and
-/// leaves one alone that waits in a system call.
+/// Spins until there is input. A governor makes a running thread give advice, but does not
+/// interrupt one that waits in a system call.
 fn run_until_readable(input: &BufReader<StdinLock>) {
     let waited_for = &mut [PollFd::new(input.get_ref(), PollFlags::IN)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -228,10 +229,10 @@ fn run_until_readable(input: &BufReader<StdinLock>) {
     }
 }
 
-/// How often a thread spins between two looks: for some hundred microseconds. A look is short.
+/// Number of spins between two polls: some hundred microseconds. A poll is short.
 const SPINS_PER_POLL: u32 = 10_000;
 
-/// Waits for the parent's word, and holds the pages that it asks for until then.
+/// Waits for the parent's start command; until then, holds the pages that it asks for.
 fn read_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
     let mut held = Vec::new();
     let mut word = [0];
@@ -240,7 +241,7 @@ fn read_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(),
             run_until_readable(input);
         }
         if input.read_exact(&mut word).is_err() {
-            // The parent is gone, or has thought better of it.
+            // The parent has exited or closed the pipe.
             exit(1);
         }
         match word {

@@ -1,15 +1,15 @@
-//! Which CPUs a probe's child runs on.
+//! The CPUs that a probe's child runs on.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Error;
 
-/// CPUs that this process may run on.
+/// Number of CPUs that this process may run on.
 pub fn allowed_cpus() -> u64 {
     sched_getaffinity(None).map_or(1, |cpus| u64::from(cpus.count()))
 }
 
-/// Leaves this thread, and those that it starts, the first `count` of its CPUs.
+/// Restricts this thread, and threads that it starts, to the first `count` of its CPUs.
 pub(super) fn bind_to_first_cpus(count: u64) -> Result<(), Error> {
     let failed = |errno| Error::call("choose the CPUs of the probe", errno);
     let all = sched_getaffinity(None).map_err(failed)?;
@@ -19,14 +19,14 @@ pub(super) fn bind_to_first_cpus(count: u64) -> Result<(), Error> {
     sched_setaffinity(None, &some).map_err(failed)
 }
 
-/// Lets others of this process wake this thread without giving up their CPU to it, until it asks
-/// for its turns as usual again. A thread of another policy than the usual one is left as it is.
+/// SCHED_BATCH for this thread until dropped, so that a thread that wakes it keeps its CPU. Threads
+/// with a policy other than SCHED_OTHER are left alone.
 pub(super) struct BatchPolicy(());
 
 impl BatchPolicy {
-    /// From now on.
+    /// Sets the policy; `None` if it was not set.
     pub(super) fn begin() -> Option<BatchPolicy> {
-        // SAFETY: nothing is passed but the number of this thread.
+        // SAFETY: only the thread ID is passed.
         let policy = unsafe { libc::sched_getscheduler(0) };
         (policy == libc::SCHED_OTHER && set_policy(libc::SCHED_BATCH)).then_some(BatchPolicy(()))
     }
@@ -38,9 +38,9 @@ impl Drop for BatchPolicy {
     }
 }
 
-/// Whether the kernel took it.
+/// Sets the policy of this thread. Returns whether that succeeded.
 fn set_policy(policy: i32) -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters live through the call, which only reads them.
+    // SAFETY: the parameters outlive the call, which only reads them.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }

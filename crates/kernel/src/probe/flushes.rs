@@ -1,4 +1,4 @@
-//! How far the accesses of a child had come each time that the kernel summed up statistics.
+//! Records the number of accesses at each flush of the kernel's cgroup statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -8,25 +8,26 @@ use std::time::Instant;
 use super::FLUSH_PERIOD;
 use crate::Error;
 
-/// Accesses that the only thread of this process has begun.
+/// Number of accesses begun by the only thread of this process.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// What that was, after each period.
+/// Its value at the end of each period.
 static ACCESS_COUNTS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// Maximum number of periods that are recorded; runs are shorter.
+/// Maximum number of recorded periods; runs are shorter.
 const MAX_PERIODS: usize = 1 << 12;
 
-/// Its stack, which is locked into memory.
+/// Stack size of the recording thread; the stack is locked into memory.
 const STACK_BYTES: usize = 64 << 10;
 
-/// A thread of its own that looks how far the accesses have come.
+/// The recording thread.
 pub(super) struct FlushWatch(Arc<Barrier>);
 
 impl FlushWatch {
-    /// Starts the thread, which waits. All the memory that it needs is there then.
+    /// Starts the thread, which waits for [`FlushWatch::begin`]. All its memory is allocated and
+    /// populated.
     pub(super) fn start() -> Result<FlushWatch, Error> {
-        // Ones are written, so that the memory is there; zeros would not be.
+        // Ones, because zeros would not populate the memory.
         let mut seen = vec![1; MAX_PERIODS];
         seen.clear();
         *ACCESS_COUNTS.lock().expect("nobody panics") = seen;
@@ -40,23 +41,23 @@ impl FlushWatch {
         Ok(FlushWatch(begin))
     }
 
-    /// The first period begins now.
+    /// Begins the first period.
     pub(super) fn begin(&self) {
         self.0.wait();
     }
 
-    /// Accesses that had begun after each period.
+    /// Number of accesses begun by the end of each period.
     pub(super) fn access_counts(&self) -> Vec<u64> {
         ACCESS_COUNTS.lock().expect("nobody panics").clone()
     }
 }
 
-/// Notes that the only thread begins an access.
+/// Counts an access of the only thread.
 pub(super) fn note_access() {
     BEGUN.store(BEGUN.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// It goes with the process.
+/// Never returns; the thread ends with the process.
 fn watch(begin: &Barrier) {
     begin.wait();
     let mut next = Instant::now();

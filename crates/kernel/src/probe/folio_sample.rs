@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The result of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolioSample {
-    /// Folios that the memory consists of.
+    /// Number of folios that make up the memory.
     pub folios: u64,
     /// How many of them the kernel provided.
     pub given: u64,
@@ -18,9 +18,9 @@ pub struct FolioSample {
 pub struct Timing {
     /// CPU time of its threads in nanoseconds.
     pub time_ns: u64,
-    /// Pages processed by all of them.
+    /// Number of pages processed by all of them.
     pub pages: u64,
-    /// Copied pages, for operations that write, if frames are known.
+    /// Copied pages, for operations that write; `None` if frames are unknown.
     pub copied: Option<u64>,
     /// Reused pages, likewise.
     pub reused: Option<u64>,

@@ -1,4 +1,5 @@
-//! Processes that a probe's child forks: those of its program, and children of a fork step.
+//! Forked processes of a probe's child: the processes of its program, and the children of fork
+//! steps.
 
 use std::ffi::{c_int, c_void};
 use std::io::Error as IoError;
@@ -13,13 +14,13 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, wai
 use crate::child::set_parent_death_signal;
 use crate::{Error, page_size};
 
-/// Forks `processes` processes while this one has a single thread. Returns the number of this
-/// process: 0 in the parent, with the ids of the others.
+/// Forks `processes` processes while this one has a single thread. Returns the index of this
+/// process: 0 in the parent, with the PIDs of the others.
 pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Error> {
     let parent = getpid();
     let mut pids = Vec::with_capacity(processes);
     for number in 1..=processes {
-        // SAFETY: this process has one thread, so that its child may do whatever it may.
+        // SAFETY: this process has a single thread, so the child is unrestricted.
         match unsafe { libc::fork() } {
             0 => {
                 let lives = set_parent_death_signal(parent);
@@ -35,8 +36,8 @@ pub(super) fn fork_processes(processes: usize) -> Result<(usize, Vec<u32>), Erro
     Ok((0, pids))
 }
 
-/// Waits until `processes` forked processes have exited. If one fails, this process exits likewise,
-/// and the others with it.
+/// Waits until `processes` forked processes have exited. If one fails, this process exits the same
+/// way, which ends the others too.
 pub(super) fn wait_processes(processes: usize) {
     for _ in 0..processes {
         let status = loop {
@@ -47,7 +48,7 @@ pub(super) fn wait_processes(processes: usize) {
         };
         match status.map(|status| (status.exit_status(), status)) {
             Some((Some(0), _)) => {}
-            // It has said why.
+            // It has already reported the error.
             Some((Some(code), _)) => exit(code),
             Some((None, status)) => die_by_signal(status),
             None => return,
@@ -55,36 +56,37 @@ pub(super) fn wait_processes(processes: usize) {
     }
 }
 
-/// Ends this process by the signal that ended another one.
+/// Terminates this process by the signal that terminated another one.
 fn die_by_signal(status: WaitStatus) -> ! {
     let signal = status.terminating_signal().unwrap_or(libc::SIGKILL);
-    // SAFETY: a signal that ends processes does so where nothing handles it.
+    // SAFETY: the default action has no handler.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // SAFETY: as above; the number is one that the kernel has used.
+    // SAFETY: as above; the kernel reported this signal number.
     let signal = unsafe { Signal::from_raw_unchecked(signal) };
     let _ = kill_process(getpid(), signal);
-    // A thread that blocks it takes it later.
+    // Reached only if this thread blocks the signal.
     exit(1)
 }
 
-/// The stack of the children that a thread forks, one after the other. They have none of their
-/// parent's, as [`super::memory::OwnMemory::keep_from_forks`] leaves that out.
+/// Stack for the children forked by a thread, one at a time. They do not get their parent's stack,
+/// because [`super::memory::ProcessMemory::exclude_from_forks`] excludes it.
 pub(super) struct ForkStack {
     top: *mut c_void,
 }
 
-// SAFETY: one thread has it at a time, and its addresses are good in all.
+// SAFETY: only one thread uses it at a time, and its addresses are valid in all.
 unsafe impl Send for ForkStack {}
 
 impl ForkStack {
     pub(super) fn new() -> Result<ForkStack, Error> {
         let bytes = 4 * page_size() as usize;
-        // Shared with the child: writing to it is no fault of the parent's after a fork.
+        // MAP_SHARED, so that writing to it after a fork causes no copy-on-write fault in the
+        // parent.
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) };
         let base = base.map_err(|errno| Error::call("map the stack of a child", errno))?;
-        // SAFETY: the end of the mapping, and its last page, which is writable.
+        // SAFETY: the end of the mapping; its last page is writable.
         let top = unsafe {
             let top = base.cast::<u8>().add(bytes);
             top.sub(1).write_volatile(0);
@@ -93,14 +95,14 @@ impl ForkStack {
         Ok(ForkStack { top })
     }
 
-    /// Forks a child that ends at once, and waits for it. No signal tells its end. Returns how long
-    /// it took to fork.
+    /// Forks a child that exits immediately, and waits for it. Its exit sends no signal. Returns
+    /// the duration of the fork.
     pub(super) fn fork(&self) -> Result<Duration, Error> {
         let failed = |error| Error::call("fork a child", error);
         let start = Instant::now();
-        // SAFETY: the child has a stack of its own, and runs nothing but `ends`, which looks at no
-        // memory; the C library has registered none with the kernel either, as the probe was
-        // started without restartable sequences.
+        // SAFETY: the child has its own stack, and runs only `child_main`, which accesses no other
+        // memory. The C library has not registered any with the kernel either, because the probe
+        // was started without restartable sequences.
         let pid = unsafe { libc::clone(child_main, self.top, 0, null_mut()) };
         let took = start.elapsed();
         if pid < 0 {
@@ -108,7 +110,7 @@ impl ForkStack {
         }
         let mut status = 0;
         loop {
-            // SAFETY: the status lives through the call.
+            // SAFETY: the status outlives the call.
             if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } == pid {
                 break;
             }
@@ -124,7 +126,7 @@ impl ForkStack {
     }
 }
 
-/// All that the child does; where it returns, the child ends.
+/// Main function of the child; returning from it ends the child.
 extern "C" fn child_main(_: *mut c_void) -> c_int {
     0
 }

@@ -1,4 +1,4 @@
-//! The mappings of the child, at addresses of our choice.
+//! Mappings of the child, at addresses that it chooses.
 
 use std::fs::File;
 use std::ops::Range;
@@ -20,46 +20,46 @@ use rustix::mm::{
 use super::thread::RETURN_OPCODE;
 use crate::{Error, page_size};
 
-/// Whether [`RETURN_OPCODE`] is code of this machine.
+/// Whether [`RETURN_OPCODE`] is valid code on this machine.
 const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 
-/// Addresses of a mapping, whether it is there or not. They are taken until it is first unmapped;
-/// from then on nothing else is mapped while threads take their steps.
+/// The addresses of a mapping, mapped or not. They are reserved until it is first unmapped; from
+/// then on nothing else is mapped while threads run their steps.
 pub(super) struct ProbeMapping<'a> {
     spec: &'a NamedMapping,
-    /// Its pages, with segments up to the end of the last of them.
+    /// Number of pages; for segments, up to the end of the last one.
     pages: PageCount,
     reservation: AddressReservation,
     page: usize,
-    /// Executable, on a machine whose code [`RETURN_OPCODE`] is.
+    /// Executable, on a machine where [`RETURN_OPCODE`] is code.
     callable: bool,
-    /// Only the thread that maps and unmaps it uses it meanwhile.
+    /// Meanwhile only the thread that maps and unmaps it uses it.
     is_mapped: AtomicBool,
-    /// Whether its addresses are taken where it is not there.
+    /// Whether its addresses are reserved while it is not mapped.
     is_reserved: AtomicBool,
 }
 
-/// Addresses that nothing else gets.
+/// Reserved addresses.
 #[derive(Clone, Copy, Debug)]
 struct AddressReservation {
     start: usize,
     bytes: usize,
-    /// Where the mapping begins: at least a page after the start.
+    /// Start of the mapping: at least a page after the start of the reservation.
     base: usize,
 }
 
-/// A part of the file, mapped.
+/// A mapped part of the file.
 struct MappedPart {
-    /// Where in the mapping, in bytes.
+    /// Offset in the mapping, in bytes.
     start: usize,
     bytes: usize,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     offset: u64,
     protection: ProtFlags,
 }
 
 impl<'a> ProbeMapping<'a> {
-    /// Takes addresses for the mapping `of` the file at `path`.
+    /// Reserves addresses for the mapping `spec` of the file at `path`.
     pub(super) fn reserve(spec: &'a NamedMapping, path: &Path) -> Result<Self, Error> {
         let (page, pages) = (page_size(), spec.span());
         let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long_error(path))?;
@@ -86,8 +86,8 @@ impl<'a> ProbeMapping<'a> {
             MapFlags::FIXED_NOREPLACE
         };
         for part in parts(self.spec) {
-            // SAFETY: the range lies inside the room that this has taken and nobody else uses, or
-            // it takes the place of nothing.
+            // SAFETY: the range lies inside the reservation, which nobody else uses, or does not
+            // replace any mapping (MAP_FIXED_NOREPLACE).
             unsafe {
                 let address = self.at(part.start);
                 mmap(address, part.bytes, part.protection, kind, file, part.offset)
@@ -100,18 +100,18 @@ impl<'a> ProbeMapping<'a> {
         Ok(())
     }
 
-    /// Takes the mapping away, with its page-table pages.
+    /// Unmaps it, including its page-table pages.
     pub(super) fn unmap(&self) -> Result<(), Error> {
         self.is_mapped.store(false, Ordering::Relaxed);
         self.is_reserved.store(false, Ordering::Relaxed);
-        // All of the room: a neighbour in the same page-table page would keep that.
-        // SAFETY: nobody else uses the room, and nobody has a reference into it.
+        // The whole reservation: a neighbour in the same page-table page would keep that page.
+        // SAFETY: nobody else uses the reservation or holds a reference into it.
         let done = unsafe { munmap(self.reservation.start as *mut _, self.reservation.bytes) };
         done.map_err(|errno| Error::call("take the mapping away", errno))
     }
 
-    /// Takes `pages` pages from page `first` on away. Nothing else is mapped there while threads
-    /// take their steps.
+    /// Unmaps `pages` pages from page `first` on. Nothing else is mapped there while threads run
+    /// their steps.
     pub(super) fn unmap_part(&self, first: PageCount, pages: PageCount) -> Result<(), Error> {
         assert!((first + pages) <= self.pages, "a part outside the mapping");
         let page = page_size();
@@ -127,28 +127,28 @@ impl<'a> ProbeMapping<'a> {
         } else {
             base + (first + pages).bytes(page) as usize
         };
-        // SAFETY: a part of this mapping and of its room, to which nobody has a reference; a valid
-        // program touches no page of it from now on.
+        // SAFETY: a part of this mapping and its reservation, with no references to it; a valid
+        // program no longer touches its pages.
         let done = unsafe { munmap(from as *mut _, end - from) };
         done.map_err(|errno| Error::call("take a part of the mapping away", errno))
     }
 
-    /// The addresses that are its own.
+    /// The reserved address range.
     pub(super) fn reserved_range(&self) -> Range<usize> {
         self.reservation.start..self.reservation.start + self.reservation.bytes
     }
 
-    /// Where it begins.
+    /// Its address.
     pub(super) fn address(&self) -> usize {
         self.reservation.base
     }
 
-    /// Its pages.
+    /// Number of pages.
     pub(super) fn pages(&self) -> u64 {
         self.pages.0
     }
 
-    /// The page of the file that a page of it shows.
+    /// The page of the file that `page` maps.
     pub(super) fn file_page(&self, page: PageIndex) -> u64 {
         self.spec.file_page(page).expect("a valid program").0
     }
@@ -157,8 +157,8 @@ impl<'a> ProbeMapping<'a> {
     #[inline]
     pub(super) fn touch(&self, page: u64) {
         self.check(page);
-        // SAFETY: the page is mapped readable until the thread that calls this unmaps it; nobody
-        // in this process holds a reference to it, and a file that changes gives another byte only.
+        // SAFETY: the page stays mapped readable until the calling thread unmaps it. Nobody in this
+        // process holds a reference to it, and a change of the file only changes the byte read.
         unsafe { (self.address_of(page) as *const u8).read_volatile() };
     }
 
@@ -167,8 +167,8 @@ impl<'a> ProbeMapping<'a> {
     pub(super) fn store(&self, page: u64) {
         self.check(page);
         assert!(self.spec.mapping.private, "a store outside a private mapping");
-        // SAFETY: the page is mapped writable and private until the thread that calls this unmaps
-        // it, and nobody holds a reference to it.
+        // SAFETY: the page stays mapped writable and private until the calling thread unmaps it,
+        // and nobody holds a reference to it.
         unsafe { (self.address_of(page) as *mut u8).write_volatile(RETURN_OPCODE) };
     }
 
@@ -177,9 +177,8 @@ impl<'a> ProbeMapping<'a> {
     pub(super) fn call(&self, page: u64) {
         self.check(page);
         assert!(self.callable, "a call outside executable code");
-        // SAFETY: the page is mapped executable until the thread that calls this unmaps it, and
-        // whoever made the plan has seen to it that it begins with an instruction that only
-        // returns.
+        // SAFETY: the page stays mapped executable until the calling thread unmaps it, and whoever
+        // made the plan has checked that it begins with a return instruction.
         unsafe {
             let code = self.address_of(page) as *const u8;
             std::mem::transmute::<*const u8, extern "C" fn()>(code)();
@@ -201,7 +200,7 @@ impl<'a> ProbeMapping<'a> {
         (self.reservation.base + bytes) as *mut libc::c_void
     }
 
-    /// Gives the advice that a part has from its beginning.
+    /// Gives the initial advice of a part.
     fn advise_part(&self, part: &MappedPart) -> Result<(), Error> {
         let read = match self.spec.mapping.advice.read {
             ReadHint::Normal => None,
@@ -242,8 +241,8 @@ impl<'a> ProbeMapping<'a> {
     }
 
     fn advise(&self, start: usize, bytes: usize, advice: MapAdvice) -> Result<(), Error> {
-        // SAFETY: a part of this mapping, to which nobody has a reference; what it holds is the
-        // file's or the probe's own.
+        // SAFETY: a part of this mapping, with no references to it; its contents come from the file
+        // or the probe.
         let result = unsafe { madvise(self.at(start), bytes, advice) };
         result.map_err(|errno| match errno {
             Errno::INVAL => Error::unavailable(
@@ -254,8 +253,8 @@ impl<'a> ProbeMapping<'a> {
         })
     }
 
-    /// Changes the protection of `pages` pages from page `first` on: adds `protection` to that of
-    /// the mapping.
+    /// Changes the protection of `pages` pages from page `first` on, by adding `protection` to the
+    /// mapping's own.
     pub(super) fn protect(
         &self,
         protection: Protection,
@@ -269,7 +268,7 @@ impl<'a> ProbeMapping<'a> {
         flags.set(MprotectFlags::EXEC, exec || protection == Protection::Exec);
         let page = page_size();
         let (start, bytes) = (first.bytes(page) as usize, pages.bytes(page) as usize);
-        // SAFETY: a part of this mapping, whose pages stay readable.
+        // SAFETY: a part of this mapping; its pages stay readable.
         let done = unsafe { mprotect(self.at(start), bytes, flags) };
         done.map_err(|errno| Error::call("protect a part of the mapping", errno))
     }
@@ -285,7 +284,7 @@ impl<'a> ProbeMapping<'a> {
         let step = split.pages.0.saturating_mul(2) as usize;
         for first in (split.pages.0..pages).step_by(step) {
             let bytes = split.pages.0.min(pages - first) as usize * self.page;
-            // SAFETY: a part of this mapping, whose pages stay readable.
+            // SAFETY: a part of this mapping; its pages stay readable.
             let result = unsafe { mprotect(self.at(first as usize * self.page), bytes, other) };
             result.map_err(|errno| Error::call("protect a piece of the mapping", errno))?;
         }
@@ -294,8 +293,8 @@ impl<'a> ProbeMapping<'a> {
 }
 
 impl AddressReservation {
-    /// Room for `bytes`, which begin `shift_bytes` after an address where a page-table page begins.
-    /// The rest stays reserved, which keeps other mappings away.
+    /// Reserves space for `bytes`, starting `shift_bytes` after the start of a page-table page. The
+    /// rest of the reservation keeps other mappings away.
     fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<AddressReservation, Error> {
         let table = page_size() * page_size() / 8;
         let shift = (shift_bytes % table) as usize;
@@ -307,13 +306,14 @@ impl AddressReservation {
         let start = start
             .map_err(|errno| Error::call("reserve addresses for the mapping", errno))?
             as usize;
-        // At least a page before the mapping and after it is left, so that it is a VMA of its own.
+        // At least a page stays free before and after the mapping, so that it is a separate VMA.
         let base = (start + 1).next_multiple_of(table) + shift;
         Ok(AddressReservation { start, bytes: whole, base })
     }
 }
 
-/// A page of anonymous memory that can be accessed like a mapped file: as `of`, of one page.
+/// A page of anonymous memory that can be accessed like a mapping of a file with the properties of
+/// `spec`, of one page.
 pub(super) fn map_anonymous_page(spec: &NamedMapping) -> Result<ProbeMapping<'_>, Error> {
     let mut protection = ProtFlags::READ | ProtFlags::WRITE;
     protection.set(ProtFlags::EXEC, spec.mapping.exec);
@@ -335,7 +335,7 @@ pub(super) fn map_anonymous_page(spec: &NamedMapping) -> Result<ProbeMapping<'_>
     })
 }
 
-/// Takes `pages` pages that no file backs, and keeps them in memory.
+/// Allocates `pages` anonymous pages and keeps them in memory.
 pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
     let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
     if bytes == 0 {
@@ -345,8 +345,8 @@ pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
     let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }.map_err(failed)?;
-    // What may not be locked is touched, and stays unless the system swaps. SAFETY: the mapping
-    // made above, as for the writes below.
+    // If locking is not permitted, the pages are touched and stay unless the system swaps. SAFETY:
+    // the mapping created above; also for the writes below.
     if unsafe { rustix::mm::mlock(base, bytes) }.is_err() {
         for at in (0..bytes).step_by(page_size() as usize) {
             unsafe { base.cast::<u8>().add(at).write_volatile(1) };
@@ -355,7 +355,7 @@ pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
     Ok(())
 }
 
-/// The parts of the file that are mapped.
+/// The mapped parts of the file.
 fn parts(spec: &NamedMapping) -> Vec<MappedPart> {
     let page = page_size();
     let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| MappedPart {
@@ -381,7 +381,7 @@ fn parts(spec: &NamedMapping) -> Vec<MappedPart> {
     segments.collect()
 }
 
-/// Why the file could not be mapped.
+/// The error for a failed mapping of the file.
 fn map_error(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
     if errno == Errno::PERM && protection.contains(ProtFlags::EXEC) {
         return Error::unavailable(

@@ -1,4 +1,4 @@
-//! The memory of a probe's process other than the mappings of its program.
+//! Memory of a probe's process other than the mappings of its program.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::{Error, page_size};
 /// Capacity for `/proc/self/maps`: reading it must not allocate.
 const LIST_BYTES: usize = 256 << 10;
 
-/// What this process has mapped outside of the rooms of mappings.
+/// Mappings of this process outside the program's reservations.
 pub(super) struct ProcessMemory<'r> {
     list: String,
     reserved: &'r [Range<usize>],
@@ -29,28 +29,28 @@ impl ProcessMemory<'_> {
         Ok(ProcessMemory { list, reserved: rooms })
     }
 
-    /// Locks all of it. Returns whether that succeeded. Later mappings are not locked, and files
+    /// Locks all of it. Returns whether that succeeded. Later mappings are not locked, since files
     /// must not be.
     pub(super) fn lock(&self) -> bool {
         let lock = |(range, _): (Range<usize>, bool)| {
-            // SAFETY: locking changes nothing but where pages are.
+            // SAFETY: locking does not change contents.
             unsafe { mlock(range.start as *mut _, range.len()) }.is_ok()
         };
-        // Each of them is tried, whatever became of the others.
+        // No short circuit: each range is tried.
         self.ranges().filter(|part| !lock(part.clone())).count() == 0
     }
 
-    /// Excludes its writable ranges from children that are forked later (MADV_DONTFORK):
-    /// copy-on-write would cost faults.
+    /// Excludes its writable ranges from later forks (MADV_DONTFORK): copy-on-write would cause
+    /// faults.
     pub(super) fn exclude_from_forks(&self) {
         for (range, _) in self.ranges().filter(|(_, is_private)| *is_private) {
-            // SAFETY: nothing changes for this process. No child of it looks there, as
-            // `fork_step::fork` says.
+            // SAFETY: nothing changes for this process. Its children do not access these ranges
+            // (`ForkStack::fork`).
             let _ = unsafe { madvise(range.start as *mut _, range.len(), Advice::LinuxDontFork) };
         }
     }
 
-    /// Its parts that can be accessed, with whether each is private and may be written.
+    /// Its accessible parts, and whether each is private and writable.
     fn ranges(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         let parts = self.list.lines().filter_map(parse_range);
         parts.filter(|(range, _)| {
@@ -70,18 +70,18 @@ fn parse_range(line: &str) -> Option<(Range<usize>, bool)> {
     is_own.then_some((address(start)?..address(end)?, is_private))
 }
 
-/// A page of anonymous memory that is charged to the child's memory cgroup until this drops.
+/// A page of anonymous memory charged to the child's memory cgroup until dropped.
 pub(super) struct ChargedPage(*mut c_void);
 
 impl ChargedPage {
-    /// A page of its own mapping: no page that the child had before.
+    /// Maps a page of its own, so that none of the child's existing pages is used.
     pub(super) fn new() -> Result<ChargedPage, Error> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         let bytes = page_size() as usize;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }
             .map_err(|errno| Error::call("map a page of memory", errno))?;
-        // SAFETY: it was mapped writable above.
+        // SAFETY: mapped writable above.
         unsafe { base.cast::<u8>().write_volatile(1) };
         Ok(ChargedPage(base))
     }
@@ -89,20 +89,20 @@ impl ChargedPage {
 
 impl Drop for ChargedPage {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping of `new`, to which nothing else refers.
+        // SAFETY: exactly the mapping of `new`, with no references to it.
         let _ = unsafe { munmap(self.0, page_size() as usize) };
     }
 }
 
-/// Memory that begins at a multiple of the blocks that reads past the page cache read.
+/// Memory aligned to the blocks of direct reads.
 pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl ReadBuffer {
-    /// Room for `bytes` bytes, rounded up to whole blocks. Ones are written, so that the memory is
-    /// there.
+    /// Allocates `bytes` bytes, rounded up to whole blocks. Filled with ones, because zeros would
+    /// not populate the memory.
     pub(super) fn new(bytes: u64) -> ReadBuffer {
         let block = DIRECT_BLOCK_BYTES as usize;
         let bytes = match bytes {

@@ -1,4 +1,4 @@
-//! What a step costs the thread that takes it.
+//! Measures the cost of a step to its thread.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,19 +14,19 @@ use crate::Error;
 use crate::procstat::{Faults, read_bytes};
 use crate::residency::CacheStat;
 
-/// Counts what a step of this thread costs.
+/// Measures the cost of steps of this thread.
 pub(super) struct StepMeter {
     io: Option<File>,
     text: [u8; 512],
 }
 
 impl StepMeter {
-    /// A meter of the thread that calls this.
+    /// A meter for the calling thread.
     pub(super) fn open() -> Self {
         StepMeter { io: File::open("/proc/thread-self/io").ok(), text: [0; 512] }
     }
 
-    /// What `work` costs.
+    /// Cost of `work`.
     pub(super) fn measure(
         &mut self,
         work: impl FnOnce() -> Result<(), Error>,
@@ -50,14 +50,14 @@ impl StepMeter {
         })
     }
 
-    /// Bytes that were fetched from storage for this thread so far.
+    /// Bytes read from storage on behalf of this thread so far.
     pub(super) fn read_bytes(&mut self) -> Option<u64> {
         let length = self.io.as_ref()?.read_at(&mut self.text, 0).ok()?;
         read_bytes(std::str::from_utf8(&self.text[..length]).ok()?)
     }
 }
 
-/// Pages that are looked at together: none of them can be missed if all of them are cached.
+/// Number of pages checked together: if all of them are cached, none can miss.
 const CHUNK_PAGES: u64 = 512;
 
 /// A part of a mapping.
@@ -70,11 +70,11 @@ pub(super) struct PopulateRange<'a> {
     pub(super) page: PageIndex,
 }
 
-/// Populates `pages` pages of `part`, and waits after each where that is wanted.
+/// Populates `pages` pages of `part`, waiting after each if `settle` is given.
 ///
-/// A thread's own count takes each of these faults for a major one that had to begin again, also
-/// where it only waited for a page, or only read ahead. So misses are found by looking at the cache
-/// before: page by page, as the kernel populates them too, where some of them are absent.
+/// The thread's fault counters count each of these faults as major and retried, even if it only
+/// waited for a page or only read ahead. So misses are determined from the cache beforehand: page
+/// by page, as the kernel populates them too, if some are absent.
 pub(super) fn populate(
     part: &PopulateRange,
     pages: PageCount,
@@ -115,14 +115,14 @@ pub(super) fn populate(
 }
 
 impl PopulateRange<'_> {
-    /// Number of cached pages of the range from page `start` of the part on, if `cachestat` is
-    /// permitted.
+    /// Number of cached pages among `pages` pages from page `start` of the part on, if `cachestat`
+    /// is permitted.
     fn cached(&self, start: u64, pages: u64) -> Option<u64> {
         let start = self.page.0 + start;
         CacheStat::query(self.file, start..start + pages).ok().map(|stat| stat.cached)
     }
 
-    /// Populates a page. Returns 1 if it was missed, if that is known.
+    /// Populates a page. Returns 1 if it missed, if known.
     fn populate_one(&self, number: u64) -> Result<Option<u64>, Error> {
         let cached = self.cached(number, 1);
         let before = Faults::current_thread();

@@ -1,8 +1,8 @@
 //! A child process that maps files, accesses pages, and counts the costs.
 //!
-//! The child is this program, run again with a hidden argument: it shares no memory with its
-//! parent and does nothing but the accesses between the two counts. A program that starts probes
-//! calls [`main_if_child`] first thing in its `main`.
+//! The child is this program, run again with a hidden argument: it shares no memory with its parent
+//! and does nothing but the accesses between two readings of the counters. A program that starts
+//! probes calls [`main_if_child`] first thing in its `main`.
 
 mod child;
 pub mod cpus;
@@ -38,10 +38,10 @@ use crate::governor::GovernorProcess;
 use crate::{Error, page_size};
 use wire::{ChildPipe, Reply};
 
-/// The hidden first argument.
+/// Hidden first argument of the child.
 const CHILD_ARGUMENT: &str = "__filemap-probe";
 
-/// Turns this process into a probe's child, if it was started as one; does not return then.
+/// Runs the child and does not return, if this process was started as one.
 pub fn main_if_child() {
     let first = std::env::args_os().nth(1);
     let main = match first.as_ref().and_then(|argument| argument.to_str()) {
@@ -52,39 +52,39 @@ pub fn main_if_child() {
     std::process::exit(main())
 }
 
-/// The kernel sums up the statistics of memory cgroups this often.
+/// Interval at which the kernel flushes memory cgroup statistics.
 const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_INTERVAL_NS);
 
-/// Commands to a waiting child: allocate a page, and begin.
+/// Commands to a waiting child: allocate a page, or begin.
 const HOLD_OWN_PAGE: u8 = 0;
 const BEGIN: u8 = 1;
 
-/// A child that has opened and mapped its files and waits. It is killed when this drops.
+/// A child that has opened and mapped its files and waits; killed on drop.
 #[derive(Debug)]
 pub struct Probe {
     // Dropped before the child.
     governor: Option<GovernorProcess>,
     child: ChildPipe,
     addresses: Vec<u64>,
-    /// Process ids of the processes that the child has forked.
+    /// PIDs of the processes that the child has forked.
     forked: Vec<u32>,
 }
 
 impl Probe {
     /// Starts a child and waits until it has opened and mapped its files; no page is accessed yet.
-    /// Empty the cache, limit the memory and start the trace now. A page beyond the end of a file
-    /// may be accessed: that is [`Error::Bus`]. Otherwise the steps have to be valid: they access
-    /// mapped pages only.
+    /// Empty the cache, limit the memory and start the trace now. Accessing a page beyond the end
+    /// of a file gives [`Error::Bus`]. Otherwise the steps have to be valid: they access mapped
+    /// pages only.
     ///
     /// # Errors
-    /// A process that no child can be; a file that cannot be opened or mapped that way.
+    /// The process is invalid; a file cannot be opened or mapped that way.
     pub fn start(process: &ProbeProcess) -> Result<Self, Error> {
         process.check()?;
         Self::spawn(process, false)
     }
 
-    /// [`Probe::start`] for a process that begins with a flush of the statistics of memory cgroups.
-    /// Records which access of a single thread had begun at each flush.
+    /// [`Probe::start`] for a process that begins at a flush of the memory cgroup statistics.
+    /// Records the number of accesses that a single thread had begun at each flush.
     ///
     /// # Errors
     /// As for [`Probe::start`].
@@ -106,32 +106,32 @@ impl Probe {
         }
     }
 
-    /// Process id of the child.
+    /// PID of the child.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Process ids of the child and of those that it has forked.
+    /// PIDs of the child and of the processes that it has forked.
     pub fn pids(&self) -> Vec<u32> {
         [self.pid()].into_iter().chain(self.forked.iter().copied()).collect()
     }
 
-    /// Process id of the governor of the child, which reads for it.
+    /// PID of the child's governor, which reads on its behalf.
     pub fn governor_pid(&self) -> Option<u32> {
         self.governor.as_ref().map(GovernorProcess::pid)
     }
 
-    /// Where each mapping is, or will be.
+    /// Address of each mapping, whether or not it is mapped yet.
     pub fn addresses(&self) -> &[u64] {
         &self.addresses
     }
 
-    /// Has the child hold a page of memory of its own until it begins.
+    /// Makes the child hold one page of its own until it begins.
     pub fn hold_own_page(&mut self) {
         self.child.send(&[HOLD_OWN_PAGE]);
     }
 
-    /// Has the child take its steps, and waits for it.
+    /// Makes the child run its steps, and waits for it.
     ///
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].

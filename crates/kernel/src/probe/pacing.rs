@@ -7,20 +7,20 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::clock::now_ns;
 
-/// The overhead of [`ThinkTime::spin`] is the median of rows of calls of this length.
+/// The overhead of [`ThinkTime::spin`] is the median over series of calls of this length.
 const CALIBRATION_SPIN: Duration = Duration::from_micros(1);
 const SPINS_PER_ROW: u32 = 16;
 const ROWS: usize = 9;
 
-/// Keeps a CPU busy.
+/// Spins to simulate think time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThinkTime {
-    /// What looking at the clock adds to each time.
+    /// Overhead of reading the clock, which lengthens each spin.
     clock_overhead: Duration,
 }
 
 impl ThinkTime {
-    /// Measures the clock, if it is for a thread that `thinks`.
+    /// Measures the overhead, for a thread that `thinks`.
     pub(super) fn new(thinks: bool) -> ThinkTime {
         let exact = ThinkTime { clock_overhead: Duration::ZERO };
         if !thinks {
@@ -37,7 +37,7 @@ impl ThinkTime {
         }
     }
 
-    /// Keeps the CPU of the thread that calls this busy for `time`.
+    /// Spins for `time` on the CPU of the calling thread.
     #[inline]
     pub(super) fn spin(self, time: Duration) {
         if time.is_zero() {
@@ -51,8 +51,8 @@ impl ThinkTime {
     }
 }
 
-/// The end of a thread's time, if limited. It is compared with the coarse clock, which takes a few
-/// nanoseconds: a thread ends up to a tick late.
+/// Deadline of a thread, if any. It is compared with the coarse clock, which takes a few
+/// nanoseconds to read, so a thread ends up to a tick late.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Option<Duration>);
 
@@ -60,7 +60,7 @@ impl Deadline {
     /// Never.
     pub(super) const NEVER: Deadline = Deadline(None);
 
-    /// `time` from now, by the exact clock, so that no thread ends early.
+    /// The deadline `time` from now, by the exact clock, so that no thread ends early.
     pub(super) fn after(time: Duration) -> Deadline {
         Deadline(Some(Duration::from_nanos(now_ns()) + time))
     }
@@ -71,7 +71,7 @@ impl Deadline {
         self.0.is_some_and(|end| now() >= end)
     }
 
-    /// How much of `time` is left until then.
+    /// `time`, at most until the deadline.
     #[inline]
     pub(super) fn clamp(self, time: Duration) -> Duration {
         match self.0 {
@@ -81,7 +81,7 @@ impl Deadline {
     }
 }
 
-/// The time of the last tick.
+/// Time of the last tick.
 fn now() -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(tv_sec as u64, tv_nsec as u32)

@@ -1,4 +1,4 @@
-//! What a probe's child is: the files that it opens, its mappings and threads.
+//! Description of a probe's child: files, mappings and threads.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,44 +13,43 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::residency::CacheStat;
 
-/// A child process: its files, open file descriptions, mappings and threads. Where threads are of
-/// other processes, it forks those when it has opened and mapped all.
+/// A child process: its files, open file descriptions, mappings and threads. If threads belong to
+/// other processes, it forks those after it has opened and mapped everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeProcess {
-    /// Paths of the files: at least one.
+    /// Paths of the files, at least one.
     #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
-    /// Its open file descriptions, each an index into `files`. Each has a readahead state of its
-    /// own.
+    /// Open file descriptions, each an index into `files`. Each has its own readahead state.
     pub opens: Vec<usize>,
     /// Indices of the opens with O_DIRECT.
     pub direct: Vec<usize>,
-    /// What it maps.
+    /// Its mappings.
     pub mappings: Vec<NamedMapping>,
-    /// Anonymous pages that are touched and locked before the first step.
+    /// Number of anonymous pages touched and locked before the first step.
     pub anonymous: PageCount,
-    /// Decides when threads begin that begin within a time.
+    /// Seed for the start times of threads that begin within an interval.
     pub seed: u64,
-    /// The threads, at least one. The first process makes the mappings and forks the others.
+    /// The threads, at least one. The first process creates the mappings and forks the others.
     pub threads: Vec<Thread>,
     /// Number of threads of each barrier.
     pub barriers: Vec<usize>,
-    /// How many CPUs it may run on; all that it has if not given.
+    /// Number of CPUs that it may run on; all by default.
     pub cpus: Option<u64>,
     /// Whether each access waits until no page of its file is being read. Otherwise decisions
-    /// depend on timing; with it, times are meaningless.
+    /// depend on timing; if so, times are meaningless.
     pub settle: bool,
-    /// Reports which pages of the first mapping have a page-table entry in the end.
+    /// Whether to report which pages of the first mapping have a page-table entry at the end.
     pub report_mapped: bool,
     /// Whether a governor reads ahead in its mappings.
     pub is_governed: bool,
 }
 
-/// The longest single read.
+/// Maximum size of one read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
 
 impl ProbeProcess {
-    /// A process of one thread that maps the first `pages` pages of the file at `path` and takes
+    /// A single-threaded process that maps the first `pages` pages of the file at `path` and runs
     /// `steps`.
     pub fn single_threaded(
         path: PathBuf,
@@ -66,7 +65,7 @@ impl ProbeProcess {
         }
     }
 
-    /// Refuses what no child does.
+    /// Refuses processes that no child can run.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.calls() && cfg!(not(target_arch = "x86_64")) {
             return Err(Error::unavailable(
@@ -97,7 +96,7 @@ impl ProbeProcess {
         self.threads.iter().map(|thread| thread.process + 1).max().unwrap_or(1)
     }
 
-    /// The threads of process `number`, by their numbers.
+    /// Indexes of the threads of process `number`.
     pub(super) fn threads_of(&self, number: usize) -> impl Iterator<Item = usize> {
         let of_it = move |(_, thread): &(usize, &Thread)| thread.process == number;
         self.threads.iter().enumerate().filter(of_it).map(|(thread, _)| thread)
@@ -108,13 +107,13 @@ impl ProbeProcess {
         self.threads.len() == 1 && self.processes() == 1
     }
 
-    /// Whether reads of an open file, by its number, go past the page cache.
+    /// Whether reads of the open file `open` bypass the page cache.
     pub(super) fn is_direct(&self, open: usize) -> bool {
         self.direct.contains(&open)
     }
 
-    /// Whether an open file, by its number, is opened for writing as well: a shared mapping of it
-    /// can be made writable only then.
+    /// Whether the open file `open` is opened for writing as well: only then can a shared mapping
+    /// of it be made writable.
     pub(super) fn opens_for_writing(&self, open: usize) -> bool {
         let protects = |number: usize, mapping_spec: &NamedMapping| {
             let makes_writable = |step: &ProgramStep| match step {
@@ -133,13 +132,13 @@ impl ProbeProcess {
     }
 }
 
-/// Whether a piece of a mapping is writable that shares its pages with the file.
+/// Whether a piece of a mapping is writable and shares its pages with the file.
 fn shares_writes(mapping_spec: &NamedMapping) -> bool {
     let writes = mapping_spec.mapping.split.is_some_and(|split| split.prot == SplitProt::Write);
     writes && !mapping_spec.is_private()
 }
 
-/// The most that one access of `step` reads with `read(2)`.
+/// Maximum bytes that one access of `step` reads by `read(2)`.
 pub(super) fn longest_read(step: &ProgramStep) -> u64 {
     match step {
         ProgramStep::Read { accesses, len_bytes, .. } => accesses.bs_bytes.min(*len_bytes),
@@ -147,7 +146,7 @@ pub(super) fn longest_read(step: &ProgramStep) -> u64 {
     }
 }
 
-/// File descriptors in addition to those of files.
+/// File descriptors in addition to those for files.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// The open file descriptions of a process.
@@ -157,7 +156,7 @@ pub(super) struct OpenFiles<'a> {
 }
 
 impl<'a> OpenFiles<'a> {
-    /// Opens what `process` opens.
+    /// Opens the files of `process`.
     pub(super) fn open(process: &'a ProbeProcess) -> Result<Self, Error> {
         raise_limit(process.opens.len() as u64 + OTHER_DESCRIPTORS)?;
         let opens = process.opens.iter().enumerate();
@@ -191,10 +190,10 @@ impl<'a> OpenFiles<'a> {
     }
 }
 
-/// Lets this process have `files` files open.
+/// Raises the soft limit of open files to the hard limit if it is below `files`.
 ///
 /// # Errors
-/// When the system does not.
+/// The hard limit is below `files`, or the system refuses.
 pub(crate) fn raise_limit(files: u64) -> Result<(), Error> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= files) {

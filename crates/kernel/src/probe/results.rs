@@ -1,4 +1,4 @@
-//! What each step, thread and process of a probe cost.
+//! Costs of each step, thread and process of a probe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,33 +12,33 @@ use crate::clock::now_ns;
 use crate::governor::GovernorProcess;
 use crate::residency::PageSet;
 
-/// How many words a cost takes.
+/// Number of words of an encoded cost.
 pub(super) const COST_WORDS: usize = 9;
 
-/// What one phase cost.
+/// Cost of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseCost {
-    /// Accesses that it made.
+    /// Number of accesses.
     pub accesses: u64,
     /// Minor faults.
     pub minor: u64,
     /// Major faults.
     pub major: u64,
-    /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
+    /// Bytes read from storage on the child's behalf, if the kernel accounts them.
     pub read_bytes: Option<u64>,
-    /// How long it took.
+    /// Elapsed time.
     pub elapsed_ns: u64,
-    /// Cached and evicted pages of all files at its end: known for a process with one thread that
-    /// takes several steps once each, if `cachestat` is permitted.
+    /// Cached and evicted pages of all files at its end: known for a single-threaded process that
+    /// runs several steps once each, if `cachestat` is permitted.
     pub cache: Option<CacheCounts>,
     /// Pages of its file that the step dropped from the cache, if known.
     pub dropped: Option<u64>,
-    /// Its major faults also count pages that it only waited for.
+    /// Whether `major` also counts pages that were only waited for.
     pub counts_waits: bool,
 }
 
 impl PhaseCost {
-    /// Encodes it as words; all ones is an unknown value.
+    /// Encodes the cost as words; all ones is an unknown value.
     pub(super) fn to_words(self) -> [u64; COST_WORDS] {
         let left = self.cache.unwrap_or(CacheCounts { cached: u64::MAX, evicted: 0 });
         [
@@ -108,20 +108,20 @@ pub struct CacheCounts {
 /// The result of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeResult {
-    /// Whether the child's own memory was locked, so that none of the faults are its own.
+    /// Whether the child's own memory was locked, so that none of the faults are on it.
     pub locked: bool,
-    /// Each thread.
+    /// Result of each thread.
     pub threads: Vec<ThreadResult>,
     /// Durations of their calls that change mappings, by name.
     pub calls: Vec<Wait>,
-    /// When the last of them ended, by `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC` when the last thread ended.
     pub ended_ns: u64,
-    /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
+    /// Mapped pages, counted from the start of the first mapping; empty if not requested.
     pub mapped: PageSet,
-    /// Accesses that a process of one thread had begun after 2, 4, 6 and so on seconds: at each
-    /// flush of the cgroup statistics, if it began at one.
+    /// Number of accesses that a single-threaded process had begun after 2, 4, 6 and so on seconds:
+    /// at each flush of the cgroup statistics, if it began at one.
     pub begun_at_flushes: Vec<u64>,
-    /// Bytes fetched from storage by all steps and by a governor, where the kernel accounts that.
+    /// Bytes read from storage by all steps and by a governor, if the kernel accounts them.
     pub read_bytes: Option<u64>,
 }
 
@@ -139,8 +139,8 @@ impl ProbeResult {
         ProbeResult { locked, threads, calls, ended_ns, mapped, begun_at_flushes, read_bytes }
     }
 
-    /// Adds the bytes that `governor` read, and ends it. Steps lose their bytes, as those of the
-    /// governor cannot be attributed.
+    /// Adds the bytes that `governor` read, and ends it. The bytes of steps become unknown, since
+    /// the governor's cannot be attributed to them.
     pub(super) fn with_governor(mut self, governor: GovernorProcess) -> ProbeResult {
         let read_bytes = self.read_bytes.zip(governor.read_bytes());
         self.read_bytes = read_bytes.map(|(own, governors)| own + governors);
@@ -156,7 +156,7 @@ impl ProbeResult {
 pub struct ThreadResult {
     /// Time from the common start to the end of the thread.
     pub elapsed_ns: u64,
-    /// How often it has taken its steps.
+    /// Number of rounds of its steps.
     pub rounds: u64,
     /// Cost of each step, over all rounds.
     pub steps: Vec<PhaseCost>,
@@ -164,13 +164,13 @@ pub struct ThreadResult {
 
 /// Results of all threads, in memory that the processes share.
 pub(super) struct SharedResults {
-    /// Rounds of each thread, and when it ended.
+    /// Number of rounds of each thread, and its end time.
     threads: &'static [AtomicU64],
-    /// Each step, one thread after the other.
+    /// Cost of each step, thread by thread.
     costs: &'static [[AtomicU64; COST_WORDS]],
     /// Index of each thread's first step, and the number of steps.
     firsts: Vec<usize>,
-    /// How long calls of all threads took.
+    /// Durations of the calls of all threads.
     calls: &'static [[AtomicU64; Histogram::WORDS]],
     ended: &'static SharedCounter,
 }
@@ -187,7 +187,7 @@ impl SharedResults {
         SharedResults { threads, costs, firsts, calls, ended: &memory.take(1)[0] }
     }
 
-    /// Records the results of thread `number`, which ends now. Waits until all have ended, as an
+    /// Records the results of thread `number`, which has finished. Waits until all have, since an
     /// exiting thread would disturb the others.
     pub(super) fn finish_thread(
         &self,
@@ -212,12 +212,12 @@ impl SharedResults {
         self.await_all();
     }
 
-    /// Waits until all threads have ended.
+    /// Waits until all threads have finished.
     pub(super) fn await_all(&self) {
         self.ended.wait_for(self.firsts.len() - 1);
     }
 
-    /// How long calls of all threads took that have ended, by name.
+    /// Durations of the calls of all finished threads, by name.
     pub(super) fn call_waits(&self) -> Vec<Wait> {
         let spans = self.calls.iter().map(|words| {
             Histogram::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
@@ -226,7 +226,7 @@ impl SharedResults {
         calls.filter_map(|(call, spans)| Wait::of(call.name(), &spans)).collect()
     }
 
-    /// What all threads did that have ended, and when the last of them did.
+    /// Results of all finished threads, and when the last of them finished.
     pub(super) fn thread_results(&self, begins_ns: u64) -> (Vec<ThreadResult>, u64) {
         let word = |at: usize| self.threads[at].load(Ordering::Relaxed);
         let threads = self.firsts.windows(2).enumerate().map(|(number, steps)| {

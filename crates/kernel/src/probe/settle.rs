@@ -11,18 +11,18 @@ use super::meter::StepMeter;
 use crate::residency::{CacheStat, MincoreView};
 use crate::{Error, page_size};
 
-/// Sees which pages of a file are still on their way.
+/// Detects pages of a file that are being read.
 pub(super) struct InFlightReads {
-    // An open file of its own: this must not disturb the readahead state under test.
+    // A separate open file, so as not to disturb the readahead state under test.
     file: File,
     view: MincoreView,
     file_pages: u64,
     present: Vec<u8>,
-    /// What its device is reading, on a kernel without `cachestat`.
+    /// Reads of its device, on a kernel without `cachestat`.
     device: Option<DeviceReads>,
 }
 
-/// Pages to either side of an access that readahead may have asked for.
+/// Distance from an access, in pages, within which readahead may have requested pages.
 const REACH_PAGES: u64 = 8192;
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -41,7 +41,7 @@ impl InFlightReads {
         Ok(InFlightReads { file, view, file_pages, present, device })
     }
 
-    /// Waits until `pages` pages from `page` on are not being read.
+    /// Waits until none of `pages` pages from `page` on is being read.
     pub(super) fn wait_range(&mut self, page: u64, pages: u64) -> Result<(), Error> {
         let end = page.saturating_add(pages).min(self.file_pages);
         let step = (2 * REACH_PAGES) as usize;
@@ -57,7 +57,7 @@ impl InFlightReads {
             return device.wait(READ_TIMEOUT);
         }
         loop {
-            // A page in the cache is resident for mincore only once it was read.
+            // mincore reports a cached page as resident only once it is up to date.
             self.view.query(first, &mut self.present)?;
             let resident = self.present.iter().filter(|&&byte| byte & 1 == 1).count() as u64;
             let range = first..first + self.present.len() as u64;
@@ -74,8 +74,8 @@ impl InFlightReads {
     }
 }
 
-/// Tells whether anything was read since it was last asked: looking at thousands of pages is worth
-/// it only then.
+/// Tells whether anything was read since the last call: only then is it worth checking thousands of
+/// pages.
 pub(super) struct ReadProgress(Option<u64>);
 
 impl ReadProgress {
@@ -91,13 +91,14 @@ impl ReadProgress {
     }
 }
 
-/// Time between two reads of the statistics: queued requests start, and completions are counted.
+/// Interval between two samples of the statistics, in which queued requests start and completions
+/// are counted.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Consecutive reads that have to find the device idle.
+/// Number of consecutive samples that must find the device idle.
 const IDLE_POLLS: u32 = 2;
 
-/// The device that a file lies on.
+/// The device of a file.
 #[derive(Debug)]
 pub(crate) struct DeviceReads {
     stat: PathBuf,
@@ -114,7 +115,7 @@ impl DeviceReads {
     /// The device of `file`.
     ///
     /// # Errors
-    /// A file on a filesystem without a block device of its own.
+    /// The filesystem has no block device of its own.
     pub(crate) fn find(file: &File) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(|error| Error::call("look at a file", error))?;
         let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
@@ -128,7 +129,7 @@ impl DeviceReads {
         Ok(DeviceReads { stat })
     }
 
-    /// Waits until nothing is being read any more, for `patience` at most.
+    /// Waits until nothing is being read, for at most `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let (mut last, mut idle) = (self.look()?, 0);
@@ -156,7 +157,7 @@ impl DeviceReads {
     }
 }
 
-/// Parses `/sys/dev/block/*/stat`: the third number is sectors read, the ninth requests in flight.
+/// Parses `/sys/dev/block/*/stat`: field 3 is sectors read, field 9 requests in flight.
 fn look(stat: &str) -> Option<DeviceStat> {
     let numbers: Vec<u64> = stat.split_whitespace().map_while(|word| word.parse().ok()).collect();
     Some(DeviceStat { sectors_read: *numbers.get(2)?, in_flight: *numbers.get(8)? })

@@ -1,5 +1,5 @@
-//! How the threads of all processes of a probe synchronize: counters in memory that the processes
-//! share, on which threads wait by futex(2).
+//! Synchronizes the threads of all processes of a probe, by counters in shared memory on which
+//! threads wait by futex(2).
 
 use std::hint::spin_loop;
 use std::mem::{align_of, size_of};
@@ -25,20 +25,20 @@ pub(super) struct ProbeSync {
     pub(super) order: StepOrder,
     pub(super) barriers: Barriers,
     pub(super) results: SharedResults,
-    /// How many threads of each process are ready.
+    /// Number of ready threads of each process.
     ready: &'static [SharedCounter],
-    /// How many processes have locked their memory, and how many could not.
+    /// Number of processes that have locked their memory, and that could not.
     locked: &'static [SharedCounter],
 }
 
 impl ProbeSync {
-    /// For `process`, before it forks the others.
+    /// State for `process`, created before it forks the others.
     pub(super) fn new(process: &ProbeProcess) -> Result<ProbeSync, Error> {
         let (threads, processes) = (process.threads.len(), process.processes());
         let costs = COST_WORDS * process.steps().count();
         let words = 2 + 2 * threads + costs + Call::ALL.len() * Histogram::WORDS;
         let counts = 2 * threads + processes + 3;
-        // Between two kinds a word may be left out.
+        // Alignment may skip a word between two types.
         let bytes = (words + 8) * size_of::<u64>()
             + counts * size_of::<SharedCounter>()
             + process.barriers.len() * size_of::<BarrierState>();
@@ -53,7 +53,7 @@ impl ProbeSync {
         })
     }
 
-    /// Another thread of process `number` is ready.
+    /// Records that another thread of process `number` is ready.
     pub(super) fn thread_ready(&self, number: usize) {
         self.ready[number].increment();
     }
@@ -63,7 +63,7 @@ impl ProbeSync {
         self.ready[number].wait_for(threads);
     }
 
-    /// All threads of a process are ready, with its memory locked or not.
+    /// Records that all threads of a process are ready, with its memory locked or not.
     pub(super) fn process_ready(&self, is_locked: bool) {
         if !is_locked {
             self.locked[1].increment();
@@ -71,28 +71,29 @@ impl ProbeSync {
         self.locked[0].increment();
     }
 
-    /// Waits until `processes` processes are ready. Returns whether the memory of all is locked.
+    /// Waits until `processes` processes are ready. Returns whether the memory of all of them is
+    /// locked.
     pub(super) fn await_locked(&self, processes: usize) -> bool {
         self.locked[0].wait_for(processes);
         self.locked[1].value() == 0
     }
 }
 
-/// The start of all threads. One barrier for all would not do: on a CPU that they share, a thread
-/// that is woken mostly runs before the one that woke it, so that the last begins first.
+/// Starts all threads. A single barrier is not enough: on a shared CPU, a woken thread usually
+/// preempts the thread that woke it, so the last one would begin first.
 pub(super) struct StartGate {
-    /// Which threads may begin.
+    /// For each thread, whether it may begin.
     may_begin: &'static [SharedCounter],
-    /// Threads that begin together: there is a CPU for each.
+    /// Number of threads that begin together: one per CPU.
     together: usize,
-    /// How many of those that begin together are on a CPU.
+    /// How many of the threads that begin together are on a CPU.
     on_cpu: &'static AtomicU64,
-    /// When the last of them arrived, before any continued.
+    /// When the last of them arrived, before any of them continued.
     begins_ns: &'static AtomicU64,
 }
 
 impl StartGate {
-    /// The start of all threads of `process` on `cpus` CPUs.
+    /// Start state for all threads of `process` on `cpus` CPUs.
     pub(super) fn new(process: &ProbeProcess, cpus: usize, memory: &mut SharedMemory) -> StartGate {
         let threads = process.threads.len();
         let words = memory.take(2);
@@ -111,13 +112,13 @@ impl StartGate {
         });
     }
 
-    /// A time before which no thread has begun, where all have.
+    /// A time before which no thread has begun; valid once all have begun.
     pub(super) fn begins_ns(&self) -> u64 {
         self.begins_ns.load(Ordering::Acquire)
     }
 
-    /// Blocks thread `number` until it may begin. The threads that have a CPU each wait for each
-    /// other, spinning. Each of the others is woken by the one before it.
+    /// Blocks thread `number` until it may begin. The threads that have a CPU each spin until all
+    /// of them are running. Each of the others is woken by the one before it.
     pub(super) fn wait(&self, number: usize) {
         let may_begin = &self.may_begin[number];
         if may_begin.value() == 0 {
@@ -140,10 +141,10 @@ impl StartGate {
     }
 }
 
-/// How many steps of each thread are done.
+/// Number of completed steps of each thread.
 pub(super) struct StepOrder {
     done: &'static [SharedCounter],
-    /// Whether others wait for steps of each thread.
+    /// For each thread, whether other threads wait for its steps.
     is_awaited: Vec<bool>,
 }
 
@@ -155,12 +156,12 @@ impl StepOrder {
         StepOrder { done: memory.take(process.threads.len()), is_awaited }
     }
 
-    /// Waits until all of `steps` are done.
+    /// Waits until all of `steps` are complete.
     pub(super) fn wait(&self, steps: &[StepOf]) {
         steps.iter().for_each(|of| self.done[of.thread].wait_for(of.step + 1));
     }
 
-    /// A step of `thread` is done.
+    /// Records that a step of `thread` is complete.
     pub(super) fn finish_step(&self, thread: usize) {
         if self.is_awaited[thread] {
             self.done[thread].increment();
@@ -171,19 +172,19 @@ impl StepOrder {
 /// The barriers of a process and those that it forks.
 pub(super) struct Barriers {
     gates: &'static [BarrierState],
-    /// How many threads each waits for.
+    /// Number of threads that each waits for.
     threads: Vec<u32>,
 }
 
 /// A barrier.
 pub(super) struct BarrierState {
-    /// Arrivals in all turns.
+    /// Arrivals over all turns.
     arrivals: SharedCounter,
     /// Completed turns.
     turns: SharedCounter,
 }
 
-// SAFETY: numbers, which any bits are.
+// SAFETY: integers, for which all bit patterns are valid.
 unsafe impl Shareable for BarrierState {}
 
 impl Barriers {
@@ -196,7 +197,7 @@ impl Barriers {
     pub(super) fn wait(&self, number: usize) {
         let BarrierState { arrivals: come, turns } = &self.gates[number];
         let turn = turns.value();
-        // Counted relative to the turn, as the counters wrap around.
+        // Counted relative to the turn, since the counters wrap around.
         let own = come.increment().wrapping_sub(turn.wrapping_mul(self.threads[number])) + 1;
         if own == self.threads[number] {
             turns.increment();
@@ -206,13 +207,13 @@ impl Barriers {
     }
 }
 
-/// What may lie in memory that processes share.
+/// Types that may be placed in memory shared by processes.
 ///
 /// # Safety
-/// All zeros is a value of it, it holds no address, and it does not drop.
+/// All zeros is a valid value, it contains no address, and it has no drop glue.
 pub(super) unsafe trait Shareable: Sync {}
 
-// SAFETY: a number, which any bits are.
+// SAFETY: an integer, for which all bit patterns are valid.
 unsafe impl Shareable for AtomicU64 {}
 // SAFETY: as above.
 unsafe impl Shareable for [AtomicU64; COST_WORDS] {}
@@ -221,7 +222,7 @@ unsafe impl Shareable for [AtomicU64; Histogram::WORDS] {}
 // SAFETY: as above.
 unsafe impl Shareable for SharedCounter {}
 
-/// A mapping that is the same in every process forked from now on, until they end.
+/// A mapping shared by this process and every process forked later, until they end.
 pub(super) struct SharedMemory {
     next: usize,
     end: usize,
@@ -237,18 +238,18 @@ impl SharedMemory {
         Ok(SharedMemory { next: base as usize, end: base as usize + bytes })
     }
 
-    /// Takes `count` values of it.
+    /// Allocates `count` zeroed values from it.
     pub(super) fn take<T: Shareable>(&mut self, count: usize) -> &'static [T] {
         let start = self.next.next_multiple_of(align_of::<T>());
         self.next = start + count * size_of::<T>();
         assert!(self.next <= self.end, "it was mapped for all that is taken");
-        // SAFETY: this part of the mapping, which stays to the end, is taken once; it is zeros,
-        // which the type allows.
+        // SAFETY: this part of the mapping, which is never unmapped, is handed out once; it is
+        // zeroed, which `Shareable` allows.
         unsafe { from_raw_parts(start as *const T, count) }
     }
 }
 
-/// A number that only grows, and that threads of any process wait for.
+/// A counter on which threads of any process can wait.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct SharedCounter(AtomicU32);
@@ -261,17 +262,17 @@ impl SharedCounter {
     /// Adds one and wakes waiters. Returns the previous value.
     pub(super) fn increment(&self) -> u32 {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
-        // Waking fails for no number that is in memory.
+        // Waking cannot fail for a mapped address.
         let _ = wake(&self.0, Flags::empty(), i32::MAX as u32);
         before
     }
 
-    /// Waits until it is `number` or more.
+    /// Waits until it is at least `number`.
     pub(super) fn wait_for(&self, number: usize) {
         self.wait_until(|now| now as usize >= number);
     }
 
-    /// Waits until it is something else than `number`.
+    /// Waits until it differs from `number`.
     pub(super) fn wait_change(&self, number: u32) {
         self.wait_until(|now| now != number);
     }
@@ -282,7 +283,7 @@ impl SharedCounter {
             if is_met(now) {
                 return;
             }
-            // It ends early for a signal, and where the number has changed: both are seen above.
+            // Returns early on a signal, or if the number has changed; the loop checks both.
             let _ = wait(&self.0, Flags::empty(), now, None);
         }
     }

@@ -1,4 +1,4 @@
-//! A thread of the child: its steps and their accesses, one after the other.
+//! A thread of the child: its steps and their accesses, in order.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -37,14 +37,14 @@ type Calls = [Histogram; Call::ALL.len()];
 
 /// The costs of a thread.
 pub(super) struct ThreadCosts {
-    /// How often it took its steps.
+    /// Number of rounds of its steps.
     pub(super) rounds: u64,
     /// The cost of each step.
     pub(super) costs: Vec<PhaseCost>,
     pub(super) calls: Calls,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 pub(super) struct ChildContext<'a> {
     pub(super) process: &'a ProbeProcess,
     pub(super) files: OpenFiles<'a>,
@@ -59,7 +59,7 @@ pub(super) struct ProbeThread<'a> {
     begins_ns: u64,
     /// The accesses of each step.
     accesses: Vec<Vec<ProbeAccess>>,
-    /// The remaining steps that wait for other threads.
+    /// Remaining steps that wait for other threads.
     after: &'a [(usize, Vec<StepOf>)],
     fork_stack: Option<ForkStack>,
     deadline: Deadline,
@@ -87,7 +87,7 @@ impl<'a> ProbeThread<'a> {
         let counted = steps.len().saturating_mul(process.files.len());
         let is_alone = process.is_alone();
         let takes_each_once = steps.len() > 1 && plan.rounds == Rounds::Times(1);
-        // Ones are written, so that the memory is there; zeros would not be.
+        // Ones, because zeros would not populate the memory.
         let mut costs = vec![PhaseCost { minor: 1, ..PhaseCost::default() }; steps.len()];
         costs.fill(PhaseCost { read_bytes: Some(0), dropped: Some(0), ..PhaseCost::default() });
         let fork_stack = steps.contains(&ProgramStep::Fork).then(ForkStack::new).transpose()?;
@@ -129,7 +129,7 @@ impl<'a> ProbeThread<'a> {
         Ok(())
     }
 
-    /// Takes its steps, as often as it is to.
+    /// Runs its steps for the number of rounds, or until its deadline.
     pub(super) fn run(mut self, shared: &ChildContext) -> Result<ThreadCosts, Error> {
         sleep(Duration::from_nanos(self.begins_ns));
         if let Rounds::For(ns) = self.plan.rounds {
@@ -142,7 +142,7 @@ impl<'a> ProbeThread<'a> {
         Ok(ThreadCosts { rounds, costs: self.costs, calls: self.calls })
     }
 
-    /// Takes each step once. Whether all were done before its time was over.
+    /// Runs each step once. Returns whether all were run before the deadline.
     fn round(&mut self, shared: &ChildContext) -> Result<bool, Error> {
         let order = &shared.sync.order;
         for (at, step) in self.plan.steps.iter().enumerate() {
@@ -173,14 +173,14 @@ impl<'a> ProbeThread<'a> {
         Ok(true)
     }
 
-    /// Whether `step` sleeps for longer than the thread's time lasts.
+    /// Whether `step` is a sleep that would exceed the deadline.
     fn cuts_sleep(&self, step: &ProgramStep) -> bool {
         let ProgramStep::Sleep { ns } = step else { return false };
         let sleep_time = Duration::from_nanos(*ns);
         self.deadline.clamp(sleep_time) < sleep_time
     }
 
-    /// Takes step number `at`.
+    /// Runs step number `at`.
     fn step(&mut self, at: usize, shared: &ChildContext) -> Result<PhaseCost, Error> {
         let ChildContext { process, files, mapped, sync: meeting } = shared;
         let deadline = self.deadline;
@@ -264,7 +264,8 @@ impl<'a> ProbeThread<'a> {
         }
     }
 
-    /// Makes the accesses of step number `at` to `file`, which has a number, and thinks after each.
+    /// Makes the accesses of step number `at` to `file`, whose index is given, with think time
+    /// after each.
     fn access(
         &mut self,
         (number, file): (usize, &File),
@@ -320,7 +321,7 @@ impl<'a> ProbeThread<'a> {
         Ok(PhaseCost { accesses: made, ..cost? })
     }
 
-    /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.
+    /// Waits until none of `pages` pages of a file is being read, if settling is on.
     fn settle(&mut self, file: usize, page: u64, pages: u64) -> Result<(), Error> {
         let ProbeThread { meter, progress, in_flight: settles, .. } = self;
         match settles.get_mut(&file) {
@@ -330,19 +331,19 @@ impl<'a> ProbeThread<'a> {
     }
 }
 
-/// Cached pages of `file`, if asked for and permitted.
+/// Number of cached pages of `file`, if requested and permitted.
 fn cached_pages(file: &File, is_asked: bool) -> Option<u64> {
     let stat = is_asked.then(|| CacheStat::query(file, ..).ok()).flatten();
     stat.map(|stat| stat.cached)
 }
 
-/// How many of the `before` cached pages of `file` are gone.
+/// How many of the `before` cached pages of `file` were dropped.
 fn dropped_pages(file: &File, before: Option<u64>) -> Option<u64> {
     let left = cached_pages(file, before.is_some());
     before.zip(left).map(|(before, left)| before.saturating_sub(left))
 }
 
-/// Gives advice for a part of an open file.
+/// Gives advice for a range of an open file.
 fn advise_file(
     file: &File,
     advice: Fadvise,
@@ -361,7 +362,7 @@ fn advise_file(
         .map_err(|errno| Error::call("advise the file", errno))
 }
 
-/// The page of the file that `access` begins at.
+/// The page of the file at which `access` begins.
 fn page_of(mapping: Option<&ProbeMapping>, access: ProbeAccess) -> u64 {
     match access {
         ProbeAccess::Touch(page) | ProbeAccess::Store(page) | ProbeAccess::Call(page) => {
@@ -384,7 +385,7 @@ fn do_access(
         ProbeAccess::Store(page) => mapped().store(page.0),
         ProbeAccess::Call(page) => mapped().call(page.0),
         ProbeAccess::Read { offset, bytes } => {
-            // One call, as programs make; a read at the end of the file is short.
+            // A single call, as programs do; a read at the end of the file is short.
             file.read_at(&mut buffer[..bytes as usize], offset)
                 .map_err(|error| Error::call("read the file", error))?;
         }
@@ -392,7 +393,7 @@ fn do_access(
     Ok(())
 }
 
-/// Runs once what will be counted.
+/// Runs the measured code once, so that it is in memory.
 fn warm_up(meter: &mut StepMeter, buffer: &mut [u8], process: &ProbeProcess) -> Result<(), Error> {
     let path = Path::new("/dev/zero");
     let zero = File::open(path).map_err(|error| Error::os("open", path, error))?;
@@ -423,14 +424,14 @@ pub(super) enum ProbeAccess {
     Touch(PageIndex),
     /// Writes a byte of a page of a private mapping.
     Store(PageIndex),
-    /// Calls the code at the start of a page of an executable mapping: it has to be
+    /// Calls the code at the start of a page of an executable mapping, which has to be
     /// [`RETURN_OPCODE`].
     Call(PageIndex),
     /// `read(2)`s from the file, through the same open file as the mapping.
     Read {
-        /// Where in the file, in bytes.
+        /// File offset in bytes.
         offset: u64,
-        /// How much: up to [`super::MAX_READ_BYTES`].
+        /// Length, up to [`super::MAX_READ_BYTES`].
         bytes: u64,
     },
 }
@@ -450,7 +451,7 @@ pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeA
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
             let blocks = accesses.reads(*len_bytes, page_size());
-            // Past the page cache the last block of a file is asked for whole, and is short.
+            // Direct reads request the last block of a file whole, and are short there.
             let unit = if process.is_direct(*open) { DIRECT_BLOCK_BYTES } else { 1 };
             let read = blocks.map(|block| ProbeAccess::Read {
                 offset: offset_bytes + block.offset_bytes,
@@ -462,6 +463,5 @@ pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeA
     }
 }
 
-/// The instruction that returns to the caller, one byte long, on x86-64: the only architecture on
-/// which a probe calls code.
+/// One-byte return instruction of x86-64, the only architecture on which a probe calls code.
 pub const RETURN_OPCODE: u8 = 0xc3;

@@ -17,20 +17,20 @@ use crate::child::ChildProcess;
 /// A message of the child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
-    /// It got SIGBUS for touching this address: [`bus_message`].
+    /// It got SIGBUS at this address: [`bus_message`].
     Bus([u8; 8]),
-    /// The files are mapped.
+    /// The files are opened and mapped.
     Ready {
-        /// Where each mapping is, or will be.
+        /// Address of each mapping, whether or not it is mapped yet.
         addresses: Vec<u64>,
-        /// Process ids of the processes that it has forked.
+        /// PIDs of the processes that it has forked.
         forked: Vec<u32>,
     },
-    /// It cannot go on.
+    /// It failed.
     Failed(String),
-    /// It cannot go on, because the system refuses it memory.
+    /// It failed because the system refused memory.
     Starved(String),
-    /// The steps are taken.
+    /// The steps have run.
     Done(ProbeResult),
     /// The sample of an operation over folios.
     Folios(FolioSample),
@@ -39,7 +39,7 @@ pub(super) enum Reply {
 /// Bytes of the length of a frame.
 const LENGTH: usize = 8;
 
-/// `value` as it is sent.
+/// Encodes `value` as a frame.
 pub(super) fn frame(value: &impl Serialize) -> Vec<u8> {
     let length = [0; LENGTH].to_vec();
     let mut frame =
@@ -49,10 +49,10 @@ pub(super) fn frame(value: &impl Serialize) -> Vec<u8> {
     frame
 }
 
-/// The value of the next frame.
+/// Reads the value of the next frame.
 ///
 /// # Errors
-/// A frame that ends early, or is of no such value.
+/// The frame is truncated or has another type.
 pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<T> {
     let mut length = [0; LENGTH];
     input.read_exact(&mut length)?;
@@ -74,7 +74,7 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
     output.flush()
 }
 
-/// The frame of [`Reply::Bus`], for which nothing is allocated: its number, and the address.
+/// The frame of [`Reply::Bus`], encoded without allocation: its variant number and the address.
 pub(super) fn bus_message(address: u64) -> [u8; LENGTH + 9] {
     let mut message = [0; LENGTH + 9];
     message[0] = 9;
@@ -82,7 +82,7 @@ pub(super) fn bus_message(address: u64) -> [u8; LENGTH + 9] {
     message
 }
 
-/// Paths of any bytes.
+/// Serializes paths of arbitrary bytes.
 pub(super) mod paths {
     use std::ffi::OsString;
     use std::path::PathBuf;
@@ -107,14 +107,14 @@ pub(super) mod paths {
 /// Environment variable with tunables of glibc.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// `tunables` with which the C library registers no restartable sequences. The kernel would write
-/// into memory of each thread that a forked child does not have.
+/// `tunables` with restartable sequences disabled in the C library. The kernel would write to each
+/// thread's rseq area, which a forked child does not have.
 fn without_rseq(tunables: Option<String>) -> String {
     let before = tunables.filter(|text| !text.is_empty()).map_or(String::new(), |text| text + ":");
     before + "glibc.pthread.rseq=0"
 }
 
-/// This program, run again with a hidden argument. It is killed when this drops.
+/// This program, run again with a hidden argument; killed on drop.
 #[derive(Debug)]
 pub(super) struct ChildPipe {
     pub(super) child: ChildProcess,
@@ -123,12 +123,12 @@ pub(super) struct ChildPipe {
 }
 
 impl ChildPipe {
-    /// Starts the child that `argument` names.
+    /// Starts the child selected by `argument`.
     pub(super) fn spawn(argument: &str) -> Result<ChildPipe, Error> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(argument).env(TUNABLES, without_rseq(std::env::var(TUNABLES).ok()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // A signal from the terminal is for the parent, which then ends the child.
+        // Terminal signals go to the parent, which then stops the child.
         command.process_group(0);
         let child = ChildProcess::spawn(&mut command);
         let mut child = child.map_err(|error| Error::call("start the probe's child", error))?;
@@ -137,7 +137,7 @@ impl ChildPipe {
         Ok(ChildPipe { child, input, output: BufReader::new(output) })
     }
 
-    /// Process id of the child.
+    /// PID of the child.
     pub(super) fn pid(&self) -> u32 {
         self.child.0.id()
     }
@@ -158,7 +158,7 @@ impl ChildPipe {
         }
     }
 
-    /// The error for a child that did not answer as agreed.
+    /// The error for a child that violated the protocol.
     pub(super) fn protocol_error(&mut self) -> Error {
         let _ = self.output.read_to_end(&mut Vec::new());
         match self.child.wait_exit() {
@@ -173,7 +173,7 @@ impl ChildPipe {
     }
 }
 
-/// The error for a child that `signal` killed, with what to do.
+/// The error for a child that `signal` killed, with a remedy.
 pub(crate) fn kill_error(signal: i32) -> Error {
     let remedy = match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
@@ -185,13 +185,13 @@ pub(crate) fn kill_error(signal: i32) -> Error {
     Error::ChildKilled { signal, remedy }
 }
 
-/// Exit code of a child that got SIGBUS and said so.
+/// Exit code of a child that reported SIGBUS.
 const EXIT_CODE: i32 = 1;
 
-/// Reports each SIGBUS to the parent, with its address.
+/// Installs a handler that reports SIGBUS to the parent, with its address.
 pub(super) fn install_sigbus_handler() -> Result<(), Error> {
-    // SAFETY: the structure is plain data, for which all zeros is a value; the handler only makes
-    // calls that may be made in one.
+    // SAFETY: the structure is plain data, for which all zeros is valid; the handler is
+    // async-signal-safe.
     let done = unsafe {
         let mut action: libc::sigaction = zeroed();
         let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus;
@@ -206,8 +206,8 @@ pub(super) fn install_sigbus_handler() -> Result<(), Error> {
 }
 
 extern "C" fn on_bus(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes the structure to a handler that was set with SA_SIGINFO; write and
-    // _exit may be called in one.
+    // SAFETY: the kernel passes the structure to a handler installed with SA_SIGINFO; write and
+    // _exit are async-signal-safe.
     unsafe {
         let message = bus_message((*info).si_addr() as u64);
         libc::write(libc::STDOUT_FILENO, message.as_ptr().cast(), message.len());
@@ -268,7 +268,7 @@ mod tests {
         sent.extend_from_slice(&frame(&Reply::Bus([1; 8])));
         let mut input = sent.as_slice();
         assert_eq!(read::<ProbeProcess>(&mut input).unwrap(), process());
-        // The following frame is still there.
+        // The following frame is intact.
         assert!(matches!(read(&mut input), Ok(Reply::Bus([1, ..]))));
     }
 

@@ -1,4 +1,4 @@
-//! The child's side: fills its memory, performs the operation, and replies with the times.
+//! The child side: fills its memory, performs the operation, and replies with the times.
 
 use std::io::stdin;
 
@@ -20,9 +20,9 @@ use crate::{Error, page_size};
 /// time.
 const MAX_ATTEMPTS: usize = 3;
 
-/// Runs the probe that comes in on standard input; the process's exit code.
+/// Runs the probe received on standard input. Returns the exit code.
 pub(in super::super) fn main() -> i32 {
-    // So that this process ends if its parent is killed.
+    // Die with the parent if it is killed.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let Ok(probe) = read::<FolioProbe>(&mut stdin().lock()) else { return 1 };
     match run(&probe) {
@@ -55,13 +55,14 @@ fn run(probe: &FolioProbe) -> Result<FolioSample, Error> {
     }
 }
 
-/// Sets a process flag, which kernels without it ignore.
+/// Sets a process flag; kernels without it ignore the call.
 fn set(switch: i32, on: bool) {
-    // SAFETY: these switches take numbers only.
+    // SAFETY: these flags take integers only.
     unsafe { libc::prctl(switch, libc::c_ulong::from(on), 0, 0, 0) };
 }
 
-/// Number of folios of the requested size: by their frames, or else by the number of faults.
+/// Number of folios of the requested size: by their frames if visible, else by the number of
+/// faults.
 fn folios_given(probe: &FolioProbe, memory: &Memory, frames: Option<&Frames>) -> u64 {
     let pages = (probe.folio_bytes / page_size()) as usize;
     let folios = probe.bytes / probe.folio_bytes;
@@ -72,7 +73,7 @@ fn folios_given(probe: &FolioProbe, memory: &Memory, frames: Option<&Frames>) ->
     }
 }
 
-/// Maximum number of other faults of the process.
+/// Maximum number of unrelated faults of the process.
 const OTHER_FAULTS: u64 = 8;
 
 fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Timing, Error> {
@@ -134,7 +135,7 @@ fn child_writes(
     child.receive()
 }
 
-/// Children write at the same time while their parent, which maps the memory too, waits.
+/// Children write in parallel while their parent, which also maps the memory, waits.
 fn children_write(
     probe: &FolioProbe,
     work: impl Fn(usize) -> Result<Timing, Error>,
@@ -153,7 +154,7 @@ fn children_write(
         child.receive::<()>()?;
     }
     gate.release(children.len())?;
-    // All of them stay until the last has written, so that pages keep their owners.
+    // All children stay until the last has written, so that pages keep their owners.
     let timings = children.iter_mut().map(ForkedProcess::receive);
     let timings = timings.collect::<Result<Vec<Timing>, _>>()?;
     let sum = |field: fn(&Timing) -> Option<u64>| timings.iter().map(field).sum::<Option<u64>>();
@@ -165,7 +166,7 @@ fn children_write(
     })
 }
 
-/// Times writes to `memory`, and counts copies against the `frames` before.
+/// Times writes to `memory`, and counts copies relative to the earlier `frames`.
 fn write(memory: &Memory, frames: Option<&Frames>, write: impl FnOnce()) -> Result<Timing, Error> {
     let time_ns = timed(|| {
         write();

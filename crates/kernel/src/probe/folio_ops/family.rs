@@ -1,4 +1,4 @@
-//! Processes that a probe's child forks, which share its memory.
+//! Forked processes of a probe's child, which share its memory.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 
@@ -13,17 +13,17 @@ use serde::de::DeserializeOwned;
 use super::super::wire::{frame, read};
 use crate::Error;
 
-/// A forked process, killed and reaped on drop.
+/// A forked process; killed and reaped on drop.
 pub(super) struct ForkedProcess {
     pid: Option<Pid>,
     messages: PipeReader,
 }
 
 impl ForkedProcess {
-    /// Forks a process that does `work`, which sends messages, and sleeps until it is killed.
+    /// Forks a process that runs `work`, which sends messages, and then sleeps until it is killed.
     ///
     /// # Errors
-    /// When no process can be created.
+    /// No process can be created.
     pub(super) fn start(
         work: impl FnOnce(&mut PipeWriter) -> Result<(), Error>,
     ) -> Result<ForkedProcess, Error> {
@@ -31,12 +31,12 @@ impl ForkedProcess {
         let parent = getpid();
         let Some(pid) = fork()? else {
             let bound = set_parent_process_death_signal(Some(Signal::KILL));
-            // The parent may have died before the call took effect.
+            // The parent may have exited before the call took effect.
             if bound.is_err() || getppid() != Some(parent) || work(&mut sender).is_err() {
                 exit(1);
             }
             loop {
-                // SAFETY: it has no arguments.
+                // SAFETY: pause takes no arguments.
                 unsafe { libc::pause() };
             }
         };
@@ -46,7 +46,7 @@ impl ForkedProcess {
     /// Receives its next message.
     ///
     /// # Errors
-    /// When it has exited.
+    /// It has exited.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         read(&mut self.messages).map_err(|_| Error::Child {
             message: "a process that it forked ended early; see the kernel's log".to_string(),
@@ -57,7 +57,7 @@ impl ForkedProcess {
 impl Drop for ForkedProcess {
     fn drop(&mut self) {
         if let Some(pid) = self.pid.take() {
-            // Not reaped yet, so that the pid is still its own.
+            // Not reaped yet, so the PID still belongs to it.
             let _ = kill_process(pid, Signal::KILL);
             let _ = reap(pid);
         }
@@ -82,7 +82,7 @@ impl StartGate {
         read.map_err(|error| Error::call("wait for the start", error))
     }
 
-    /// Signals this many processes.
+    /// Releases this many processes.
     pub(super) fn release(&mut self, processes: usize) -> Result<(), Error> {
         let written = self.writer.write_all(&vec![1; processes]);
         written.map_err(|error| Error::call("let a forked process begin", error))
@@ -94,19 +94,20 @@ pub(super) fn send(sender: &mut PipeWriter, message: &impl Serialize) -> Result<
     sender.write_all(&frame(message)).map_err(|error| Error::call("answer", error))
 }
 
-/// Forks this single-threaded process. Returns the child's pid, and `None` in the child.
+/// Forks this single-threaded process. Returns the child's PID, and `None` in the child.
 ///
 /// # Errors
-/// When no process can be created.
+/// No process can be created.
 pub(super) fn fork() -> Result<Option<Pid>, Error> {
-    // SAFETY: this process has one thread, so that nothing is locked or half done in the child.
+    // SAFETY: this process has a single thread, so the child inherits no held locks or partial
+    // updates.
     match unsafe { libc::fork() } {
         -1 => Err(Error::call("fork", io::Error::last_os_error())),
         pid => Ok(Pid::from_raw(pid)),
     }
 }
 
-/// Exits a forked process without running exit handlers of its parent.
+/// Exits a forked process without running its parent's exit handlers.
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: it does not return, and takes no pointer.
     unsafe { libc::_exit(code) }
@@ -115,7 +116,7 @@ pub(super) fn exit(code: i32) -> ! {
 /// Waits for the forked process `pid`.
 ///
 /// # Errors
-/// When there is no such child.
+/// There is no such child.
 pub(super) fn reap(pid: Pid) -> Result<(), Error> {
     loop {
         match waitpid(Some(pid), WaitOptions::empty()) {

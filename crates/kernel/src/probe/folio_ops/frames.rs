@@ -1,4 +1,4 @@
-//! The frames of pages, and the folios that they belong to.
+//! Page frames, and the folios that they belong to.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -13,17 +13,17 @@ const PAGEMAP: &str = "/proc/self/pagemap";
 /// Flags of each frame.
 const KPAGEFLAGS: &str = "/proc/kpageflags";
 
-/// The page has a frame.
+/// Bit of a pagemap entry: the page is present.
 const PRESENT: u64 = 1 << 63;
-/// Number of the frame; 0 without the privilege to see it.
+/// Frame number in a pagemap entry; 0 without the privilege to see it.
 const FRAME: u64 = (1 << 55) - 1;
 
-/// The first frame of a large folio.
+/// KPF_COMPOUND_HEAD: the first frame of a large folio.
 const HEAD: u64 = 1 << 15;
-/// Another frame of a large folio.
+/// KPF_COMPOUND_TAIL: another frame of a large folio.
 const TAIL: u64 = 1 << 16;
 
-/// The frame of each page; `None` for pages without.
+/// The frame of each page; `None` for pages without one.
 pub(super) struct Frames(Vec<Option<u64>>);
 
 impl Frames {
@@ -31,7 +31,7 @@ impl Frames {
     /// process.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// The files cannot be read.
     pub(super) fn read(memory: &Memory) -> Result<Option<Frames>, Error> {
         let path = Path::new(PAGEMAP);
         let failed = |error| Error::os("read", path, error);
@@ -56,7 +56,7 @@ impl Frames {
         for pages in self.0.chunks_exact(folio_pages) {
             let Some(first) = pages[0] else { continue };
             let in_a_row = (first..).zip(pages).all(|(frame, page)| *page == Some(frame));
-            // The read is short at the last frame.
+            // Shorter at the last frame.
             let read = flags.read_at(&mut bytes, first * 8).ok()?;
             let words = bytes[..read].as_chunks::<8>().0.iter();
             let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(*word)).collect();
@@ -65,7 +65,7 @@ impl Frames {
         Some(count)
     }
 
-    /// Numbers of pages with another frame in `later`, and with the same. Pages without a frame
+    /// Number of pages with another frame in `later`, and with the same one. Pages without a frame
     /// there count as neither.
     pub(super) fn copied_and_kept(&self, later: &Frames) -> (u64, u64) {
         let (mut copied, mut kept) = (0, 0);
@@ -77,7 +77,7 @@ impl Frames {
     }
 }
 
-/// Whether the flags, of `pages` frames and the one after them, show one folio of `pages` pages.
+/// Whether the flags of `pages` frames and of the following frame show one folio of `pages` pages.
 fn is_folio(flags: &[u64], pages: usize) -> bool {
     let Some((&first, others)) = flags.split_first() else { return false };
     if pages == 1 {

@@ -23,7 +23,7 @@ pub(super) struct Memory {
     base: usize,
     bytes: usize,
     page: usize,
-    /// Minor faults that filled it.
+    /// Number of minor faults while filling it.
     pub(super) faults: u64,
 }
 
@@ -37,7 +37,7 @@ impl Memory {
         } else {
             Advice::LinuxHugepage
         };
-        // SAFETY: it was mapped above, and nobody has a reference to it.
+        // SAFETY: mapped above, with no references to it.
         match unsafe { madvise(memory.at(0), memory.bytes, advice) } {
             // A kernel without huge pages has neither the advice nor large folios.
             Ok(()) | Err(Errno::INVAL) => {}
@@ -60,7 +60,7 @@ impl Memory {
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let start = unsafe { mmap_anonymous(null_mut(), whole, protection, flags) };
         let start = start.map_err(failed)? as usize;
-        // Unmapping a part on either side keeps the rest a separate VMA.
+        // The unmapped parts on both sides keep it a separate VMA.
         let base = (start + 1).next_multiple_of(huge);
         for (from, to) in [(start, base), (base + bytes, start + whole)] {
             // SAFETY: a part of the mapping above, without references to it.
@@ -69,14 +69,14 @@ impl Memory {
         Ok(Memory { base, bytes, page: page_size() as usize, faults: 0 })
     }
 
-    /// Splits PMD entries into page-table entries, without splitting folios, by changing the
-    /// protection of one page of each folio back and forth.
+    /// Splits PMD entries into page-table entries without splitting folios, by changing the
+    /// protection of one page per folio back and forth.
     fn split_entries(&self) -> Result<(), Error> {
         let failed = |errno| Error::call("map a huge page by page", errno);
         let both = MprotectFlags::READ | MprotectFlags::WRITE;
         for at in (0..self.bytes).step_by(PMD_BYTES as usize) {
             for protection in [MprotectFlags::READ, both] {
-                // SAFETY: a page of this memory, which nobody writes to meanwhile.
+                // SAFETY: a page of this memory, which is not written meanwhile.
                 unsafe { mprotect(self.at(at), self.page, protection) }.map_err(failed)?;
             }
         }
@@ -101,7 +101,7 @@ impl Memory {
 
     /// Writes a byte to each page, in order.
     pub(super) fn write_all(&self) {
-        // SAFETY: these are all of its pages.
+        // SAFETY: the numbers are below `pages`.
         (0..self.pages()).for_each(|page| unsafe { self.write(page) });
     }
 
@@ -112,15 +112,15 @@ impl Memory {
         assert!(order.iter().all(is_page), "a write outside the memory");
         move || {
             for &page in order {
-                // SAFETY: the assertion above went over all of `order`, which stays borrowed.
+                // SAFETY: the assertion above checked all of `order`, which stays borrowed.
                 unsafe { self.write(page as usize) }
             }
         }
     }
 
-    /// Unmaps it. This process must not write to it any more.
+    /// Unmaps it. This process must not write to it afterwards.
     pub(super) fn unmap(&self) -> Result<(), Error> {
-        // SAFETY: exactly the mapping, without references to it.
+        // SAFETY: exactly the mapping, with no references to it.
         unsafe { munmap(self.at(0), self.bytes) }
             .map_err(|errno| Error::call("unmap the memory", errno))
     }
@@ -131,8 +131,8 @@ impl Memory {
     /// `page` is below [`Memory::pages`].
     #[inline]
     unsafe fn write(&self, page: usize) {
-        // SAFETY: by the contract a page of this mapping, which is writable until `unmap` and has
-        // no references to it.
+        // SAFETY: a page of this mapping by the function's contract; it is writable until `unmap`
+        // and has no references.
         unsafe { self.at(page * self.page).cast::<u8>().write_volatile(1) };
     }
 
@@ -141,7 +141,7 @@ impl Memory {
     }
 }
 
-/// `AnonHugePages` of the text of a process's smaps, in KiB.
+/// `AnonHugePages` in the text of a process's smaps, in KiB.
 fn huge_kib(smaps: &str) -> Option<u64> {
     let rest = smaps.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
     rest.trim().strip_suffix(" kB")?.trim().parse().ok()

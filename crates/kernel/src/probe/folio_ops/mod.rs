@@ -13,7 +13,7 @@ use super::folio_sample::FolioSample;
 use super::wire::{ChildPipe, Reply, frame};
 use crate::{Error, page_size};
 
-/// The hidden first argument of such a child.
+/// Hidden first argument of the child.
 pub(super) const ARGUMENT: &str = "__filemap-folio-ops";
 
 /// One operation over anonymous memory.
@@ -25,17 +25,17 @@ pub struct FolioProbe {
     pub folio_bytes: u64,
     /// The operation.
     pub operation: Operation,
-    /// Seed of the order of random writes.
+    /// Seed for the order of random writes.
     pub seed: u64,
-    /// Number of children, for operations that have several.
+    /// Number of children, for operations with several.
     pub children: u64,
 }
 
 impl FolioProbe {
-    /// Runs it once in a process of its own.
+    /// Runs it once in its own process.
     ///
     /// # Errors
-    /// When a size is invalid, the kernel refuses memory or processes, or it kills one.
+    /// A size is invalid, the kernel refuses memory or processes, or it kills one.
     pub fn run(&self) -> Result<FolioSample, Error> {
         self.check()?;
         let mut child = ChildPipe::spawn(ARGUMENT)?;
