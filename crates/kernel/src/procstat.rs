@@ -1,4 +1,4 @@
-//! Counters of this process and of the machine, and other text of procfs and sysfs.
+//! Counters of this process and of the machine, and other text in procfs and sysfs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Page faults of a thread, as `getrusage` counts them.
+/// Page faults of a thread, as counted by `getrusage`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Served without waiting for the disk.
+    /// Served without waiting for I/O.
     pub minor: u64,
-    /// The others.
+    /// Faults that waited for I/O.
     pub major: u64,
 }
 
 impl Faults {
-    /// Up to now, by the thread that calls this.
+    /// Faults of the calling thread so far.
     pub fn current_thread() -> Self {
         // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
         // by a call that cannot fail for RUSAGE_THREAD.
@@ -37,7 +37,7 @@ impl Sub for Faults {
     }
 }
 
-/// `read_bytes` of the text of a process's `/proc/PID/io`: bytes that it had fetched from storage.
+/// `read_bytes` in the text of `/proc/PID/io`: bytes read from storage on behalf of the process.
 pub fn read_bytes(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
 }
@@ -71,7 +71,7 @@ impl VmStat {
         self.0.get(name).copied()
     }
 
-    /// What changed since `earlier`: the counters that differ, by how much.
+    /// Changes since `earlier`: the counters that differ, and by how much.
     pub fn since(&self, earlier: &VmStat) -> VmStat {
         let changes = self.0.iter().filter_map(|(name, value)| {
             let change = value - earlier.get(name)?;
@@ -80,7 +80,7 @@ impl VmStat {
         VmStat(changes.collect())
     }
 
-    /// Every counter by its name.
+    /// All counters by name.
     pub fn into_map(self) -> BTreeMap<String, i64> {
         self.0
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn counts_faults_of_this_thread() {
         let before = Faults::current_thread();
-        // More than the allocator keeps of what other tests have touched and freed.
+        // More than the allocator keeps of memory that other tests have used and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
         assert!((Faults::current_thread() - before).minor > 0, "{}", pages.len());
     }

@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, page_size};
 
-/// What `cachestat` counts in a range of a file, in base pages.
+/// What `cachestat` reports for a range of a file, in base pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CacheStat {
-    /// In the cache, those still being read included.
+    /// Pages in the cache, including those still being read.
     pub cached: u64,
     /// Of these, dirty.
     pub dirty: u64,
     /// Of these, being written back.
     pub writeback: u64,
-    /// Evicted by reclaim. Dropping a file's pages does not count, so that anything here after
-    /// a cold start was evicted since.
+    /// Evicted by reclaim. Dropping a file's pages does not count, so after a cold start this has
+    /// only later evictions.
     pub evicted: u64,
-    /// Of these, so recently that a return would count as a refault within the working set.
+    /// Of these, evicted so recently that a return would count as a refault within the working set.
     pub recently_evicted: u64,
 }
 
-/// `struct cachestat_range` of `linux/mman.h`; length 0 means to the end of the file.
+/// `struct cachestat_range` of `linux/mman.h`; length 0 extends to the end of the file.
 #[repr(C)]
 struct ByteRange {
     start: u64,
@@ -41,10 +41,10 @@ struct ByteRange {
 const CACHESTAT: libc::c_long = 451;
 
 impl CacheStat {
-    /// Counts `pages` of `file`.
+    /// Queries `pages` of `file`.
     ///
     /// # Errors
-    /// Before Linux 6.5, on hugetlbfs, and where the file is neither ours nor writable for us.
+    /// Before Linux 6.5, on hugetlbfs, or if the file neither belongs to this user nor is writable.
     pub fn query(file: &File, pages: impl RangeBounds<u64>) -> Result<Self, Error> {
         let start = match pages.start_bound() {
             Bound::Included(&page) => page,
@@ -64,7 +64,8 @@ impl CacheStat {
             length: length.unwrap_or(0).saturating_mul(page_size()),
         };
         let mut stat = CacheStat::default();
-        // SAFETY: the kernel reads `range` and fills `stat`, both live and laid out as it expects.
+        // SAFETY: the kernel reads `range` and fills `stat`; both are live and have the expected
+        // layout.
         let result = unsafe {
             libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0)
         };
@@ -93,7 +94,7 @@ impl PageSet {
         PageSet { words }
     }
 
-    /// How many pages.
+    /// Number of pages.
     pub fn len(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -103,7 +104,7 @@ impl PageSet {
         self.len() == 0
     }
 
-    /// Whether `page` is in it.
+    /// Whether it contains `page`.
     pub fn contains(&self, page: PageIndex) -> bool {
         let word = usize::try_from(page.0 / 64).ok().and_then(|index| self.words.get(index));
         word.is_some_and(|word| word >> (page.0 % 64) & 1 == 1)
@@ -117,7 +118,7 @@ impl PageSet {
         })
     }
 
-    /// Pages in both over pages in either (Jaccard); 1 for two empty sets.
+    /// Size of the intersection divided by size of the union (Jaccard); 1 for two empty sets.
     pub fn overlap(&self, other: &PageSet) -> f64 {
         let longest = self.words.len().max(other.words.len());
         let word = |set: &PageSet, index: usize| set.words.get(index).copied().unwrap_or(0);
@@ -129,11 +130,11 @@ impl PageSet {
     }
 }
 
-/// How many pages of `file` are in the cache, those still being read included where `cachestat`
-/// tells; before Linux 6.5 by `mincore`.
+/// Number of pages of `file` in the cache: by `cachestat`, including those still being read, or
+/// before Linux 6.5 by `mincore`.
 ///
 /// # Errors
-/// When neither is permitted.
+/// Neither is permitted.
 pub fn cached_pages(file: &File) -> Result<u64, Error> {
     match CacheStat::query(file, ..) {
         Ok(stat) => Ok(stat.cached),
@@ -155,7 +156,7 @@ pub fn resident_pages(file: &File, pages: u64) -> Result<PageSet, Error> {
     Ok(PageSet::collect(present.into_iter().map(|byte| byte & 1 == 1)))
 }
 
-/// A mapping of a file that is never touched, only asked about.
+/// A mapping of a file that is never accessed, only queried by mincore(2).
 pub(crate) struct MincoreView {
     address: usize,
     bytes: usize,
@@ -176,7 +177,7 @@ impl MincoreView {
     /// Fills `present` (bit 0 of each byte) for the pages from `first` on.
     ///
     /// # Panics
-    /// When the pages are not inside the view.
+    /// The pages are not inside the view.
     pub(crate) fn query(&self, first: u64, present: &mut [u8]) -> Result<(), Error> {
         let start = (first * page_size()) as usize;
         let bytes = present.len() * page_size() as usize;
@@ -192,7 +193,7 @@ impl MincoreView {
 
 impl Drop for MincoreView {
     fn drop(&mut self) {
-        // SAFETY: unmaps exactly what `map` mapped; nobody has a reference into it.
+        // SAFETY: unmaps exactly what `map` mapped, with no references to it.
         let _ = unsafe { munmap(self.address as *mut _, self.bytes) };
     }
 }

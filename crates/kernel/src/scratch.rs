@@ -1,4 +1,4 @@
-//! A scratch filesystem with a readahead size of its own.
+//! A scratch filesystem with its own readahead size.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::loop_device::LoopDevice;
 use crate::temporary::require_space;
 use crate::{Error, child, temporary};
 
-/// Which filesystem.
+/// Type of a scratch filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScratchFilesystem {
     /// ext4, without a journal.
     Ext4,
-    /// XFS; not below 300 MiB.
+    /// XFS; at least 300 MiB.
     Xfs {
-        /// Bytes of a block.
+        /// Block size in bytes.
         block_bytes: u64,
     },
 }
 
-/// What a scratch filesystem needs space for.
+/// Space that a scratch filesystem needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScratchSize {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Total length in bytes.
     pub bytes: u64,
-    /// Bytes that are written to disk.
+    /// Bytes that will be written to disk.
     pub disk_bytes: u64,
 }
 
@@ -41,11 +41,11 @@ const INODE_BYTES: u64 = 512;
 /// Inodes in addition to those of files.
 const OWN_INODES: u64 = 63;
 
-/// Smallest XFS filesystem that mkfs.xfs makes.
+/// Minimum size that mkfs.xfs accepts.
 const XFS_MIN_BYTES: u64 = 320 << 20;
 
 impl ScratchFilesystem {
-    /// The name that mount takes.
+    /// The name used by mount.
     pub const fn name(self) -> &'static str {
         match self {
             ScratchFilesystem::Ext4 => "ext4",
@@ -53,7 +53,7 @@ impl ScratchFilesystem {
         }
     }
 
-    /// The program that makes it.
+    /// The mkfs program.
     pub const fn tool(self) -> &'static str {
         match self {
             ScratchFilesystem::Ext4 => "mkfs.ext4",
@@ -61,7 +61,7 @@ impl ScratchFilesystem {
         }
     }
 
-    /// The Debian package that has it.
+    /// The Debian package that contains it.
     pub const fn package(self) -> &'static str {
         match self {
             ScratchFilesystem::Ext4 => "e2fsprogs",
@@ -73,8 +73,8 @@ impl ScratchFilesystem {
         let mut command = Command::new(self.tool());
         match self {
             ScratchFilesystem::Ext4 => {
-                // Nothing may write in the background, and all the space is for the file: by
-                // default small filesystems keep one byte in sixteen for inodes.
+                // Nothing may write in the background, and all space is for the files: by default a
+                // small filesystem spends one byte in sixteen on inodes.
                 let inodes = files.saturating_add(OWN_INODES).to_string();
                 let options =
                     ["-q", "-F", "-m", "0", "-b", "4096", "-N", &inodes, "-O", "^has_journal"];
@@ -88,23 +88,23 @@ impl ScratchFilesystem {
     }
 }
 
-/// A mounted scratch filesystem on a loop device; all of it goes when this drops.
+/// A mounted scratch filesystem on a loop device; removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
-    // Undone from the first to the last.
+    // Fields drop in order: settings first, the backing file last.
     _read_ahead: Guard,
     _mount: Guard,
     _mount_point: Guard,
     device: LoopDevice,
-    // Without a name, so that it goes with the device.
+    // Unnamed, so that it disappears with the device.
     _backing: File,
     directory: PathBuf,
     root: PathBuf,
 }
 
 impl Scratch {
-    /// Makes a filesystem with `room` for files that read ahead `read_ahead_kib` KiB. The file
-    /// that backs it is sparse and lies in `directory`.
+    /// Creates a filesystem with space `room` and a readahead of `read_ahead_kib` KiB. The sparse
+    /// file that backs it is in `directory`.
     ///
     /// # Errors
     /// Not root; no loop device; mkfs missing or failed; no space.
@@ -151,20 +151,20 @@ impl Scratch {
         })
     }
 
-    /// The directory of the file that backs it.
+    /// The directory of its backing file.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where it is mounted.
+    /// Its mount point.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Gives the files that are opened from now on another readahead size.
+    /// Sets the readahead size of files opened from now on.
     ///
     /// # Errors
-    /// When the kernel rounds the size.
+    /// The kernel rounds the size.
     pub fn set_read_ahead(&self, kib: u64) -> Result<(), Error> {
         write_read_ahead(&self.device, kib)
     }
@@ -175,7 +175,7 @@ impl Scratch {
     }
 }
 
-/// Room for metadata beside the data.
+/// Adds space for metadata.
 fn image_bytes(filesystem: ScratchFilesystem, room: ScratchSize) -> u64 {
     let ScratchSize { files, bytes, .. } = room;
     let of_files = files.saturating_mul(INODE_BYTES);

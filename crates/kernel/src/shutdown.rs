@@ -1,5 +1,4 @@
-//! Whether a signal ends this process: from then on nothing is begun any more, and its children
-//! are killed.
+//! Shutdown on a signal: nothing new is started, and the children are killed.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -20,23 +19,22 @@ use crate::Error;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Process ids of the children that may run, none of them reaped.
+/// PIDs of children that may be running; none of them is reaped.
 static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// How long a killed child may take to die, which may wait for a disk.
+/// How long a killed child may take to exit, which may include waiting for a disk.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Children that this process did not start, while processes become its children whose parents have
-/// ended: `None` where they do not.
+/// Children that this process did not start, while it adopts orphans: `None` while it does not.
 static FOREIGN: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// Time between SIGTERM and SIGKILL.
 const TERM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Between two looks at what still runs.
+/// Interval between two polls of what still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Ends all children and waits for them; no more are started. Long work fails with
+/// Ends all children and waits for them; no more are started. Long operations fail with
 /// [`Error::ShuttingDown`].
 pub fn begin() {
     ENDING.store(true, Ordering::SeqCst);
@@ -47,21 +45,20 @@ pub fn begin() {
     }
 }
 
-/// Does not return once it has begun: what this process ends with is then not up to its caller.
+/// Blocks forever if shutdown has begun: the exit status is then not up to the caller.
 pub fn wait_if_begun() {
     while has_begun() {
         park();
     }
 }
 
-/// As long as it lives, processes become children of this one that its children have started and
-/// left, whatever group or session they are in; not so where this process had children before.
-/// Where it drops, and where [`begin`] is called meanwhile, all of them are ended. Meanwhile only
-/// this crate may start children.
+/// While it exists, this process adopts orphaned descendants (PR_SET_CHILD_SUBREAPER), whatever
+/// their group or session; but not if it already had other children. Dropping it, and [`begin`],
+/// ends all of them. Meanwhile only this crate may start children.
 #[derive(Debug)]
 pub(crate) struct Subreaper {
-    /// Children that existed before: of a shell that executed this program with `exec`. They are
-    /// never reaped, so that their ids are not reused.
+    /// Children that existed before, such as those of a shell that called `exec` with this program.
+    /// They are never reaped, so that their PIDs are not reused.
     foreign: HashSet<Pid>,
 }
 
@@ -69,8 +66,7 @@ impl Subreaper {
     pub(crate) fn begin() -> io::Result<Subreaper> {
         let mut known = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
         let foreign = known.get_or_insert_with(|| all_children().into_iter().collect());
-        // Orphans of foreign children would be adopted too, and could not be distinguished from
-        // ours.
+        // Orphans of foreign children would be adopted too, and could not be told apart from ours.
         if foreign.is_empty() {
             set_child_subreaper(Some(getpid()))?;
         }
@@ -84,8 +80,8 @@ impl Drop for Subreaper {
     }
 }
 
-/// Terminates all descendants, kills the rest, and waits until none is left. Grandchildren are
-/// reached when they are adopted. Spares `foreign`.
+/// Terminates all descendants, kills those that remain, and waits until none is left. Grandchildren
+/// are reached once they are adopted. Spares `foreign`.
 fn end_descendants(foreign: &HashSet<Pid>) {
     let start = Instant::now();
     let mut terminated = HashSet::new();
@@ -97,10 +93,10 @@ fn end_descendants(foreign: &HashSet<Pid>) {
     }
 }
 
-/// Sends SIGTERM to children that are not in `terminated`, or SIGKILL to all, and reaps dead ones
-/// without an owner. Returns whether any is alive.
+/// Sends SIGTERM to children not in `terminated`, or SIGKILL to all, and reaps dead ones without an
+/// owner. Returns whether any is alive.
 fn signal_living(kills: bool, terminated: &mut HashSet<Pid>, foreign: &HashSet<Pid>) -> bool {
-    // Held so that nobody else reaps, and ids are not reused.
+    // Held so that nobody else reaps and PIDs are not reused.
     let waited_for = children();
     let mut any = false;
     for child in all_children().into_iter().filter(|child| !foreign.contains(child)) {
@@ -118,7 +114,7 @@ fn signal_living(kills: bool, terminated: &mut HashSet<Pid>, foreign: &HashSet<P
         any = true;
         let send = |signal| {
             let _ = kill_process(child, signal);
-            // One that is waited for leads a group of its own.
+            // A child on the list leads its own process group.
             if is_waited_for {
                 let _ = kill_process_group(child, signal);
             }
@@ -127,14 +123,14 @@ fn signal_living(kills: bool, terminated: &mut HashSet<Pid>, foreign: &HashSet<P
             send(Signal::KILL);
         } else if terminated.insert(child) {
             send(Signal::TERM);
-            // One that is stopped cannot obey.
+            // A stopped process does not handle signals.
             send(Signal::CONT);
         }
     }
     any
 }
 
-/// The children of this process, those included that it has adopted.
+/// The children of this process, including adopted ones.
 fn all_children() -> Vec<Pid> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let lists =
@@ -151,7 +147,7 @@ pub fn has_begun() -> bool {
     ENDING.load(Ordering::SeqCst)
 }
 
-/// For loops that take long.
+/// To be called in long loops.
 ///
 /// # Errors
 /// [`Error::ShuttingDown`] once [`begin`] was called.
@@ -162,7 +158,7 @@ pub(crate) fn check() -> Result<(), Error> {
 /// Starts a child that is killed when this process ends because of a signal.
 ///
 /// # Errors
-/// When it cannot be started, or the process is ending.
+/// The child cannot be started, or this process is shutting down.
 pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut children = children();
     // Checked under the lock: the shutdown kills the children on the list.
@@ -174,7 +170,7 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Reaps a child of [`spawn`] that is dead; its number may become another's from then on.
+/// Reaps a child of [`spawn`] if it is dead. Its PID may be reused from then on.
 pub(crate) fn try_reap(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let mut children = children();
     let status = child.try_wait()?;
@@ -184,14 +180,14 @@ pub(crate) fn try_reap(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     Ok(status)
 }
 
-/// Kills every child and waits until it is dead.
+/// Kills all children and waits until they are dead.
 fn kill_all() {
     let doomed: Vec<OwnedFd> = {
         let children = children();
         let pids = children.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed()));
         let watched = pids.filter_map(|pid| {
             let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
-            // One that has ended is not reaped yet, so that the number is still its own.
+            // Not reaped yet, so the PID still belongs to it.
             let _ = kill_process(pid, Signal::KILL);
             // Its process group, if it leads one.
             let _ = kill_process_group(pid, Signal::KILL);

@@ -1,4 +1,4 @@
-//! Where a file lies: its device, filesystem, and how much is read ahead there.
+//! Storage of a file: device, filesystem and readahead size.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,28 +13,28 @@ use crate::{Error, page_size};
 /// `RAMFS_MAGIC`, which libc does not have.
 const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
 
-/// Properties that a file's readahead and folios depend on.
+/// Storage properties that a file's readahead and folios depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
     /// The device as `mount` names it.
     pub device: String,
-    /// The kernel's name of the filesystem, such as `ext4`.
+    /// Filesystem type, such as `ext4`.
     pub filesystem: String,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: PathBuf,
     /// Options of the mount and of the filesystem.
     pub mount_options: String,
-    /// Size of its blocks, or of a page where they are smaller.
+    /// Block size, or the page size if that is larger.
     pub block_bytes: u64,
-    /// Readahead size of files there in KiB; `None` where there is no device that has one.
+    /// Readahead size of files there in KiB; `None` if no device has one.
     pub read_ahead_kb: Option<u64>,
 }
 
 impl Storage {
-    /// Where `path`, a file or a directory, lies.
+    /// Storage of `path`, a file or a directory.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// It does not exist.
     pub fn find(path: &Path) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
         let device = (major(metadata.dev()), minor(metadata.dev()));
@@ -52,8 +52,8 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Why the pages of files there cannot be dropped and counted, as in "a file that ...";
-    /// `None` where they can.
+    /// Why pages of files there cannot be dropped and counted, as in "a file that ..."; `None` if
+    /// they can.
     pub fn unsuitable_reason(&self) -> Option<String> {
         match self.filesystem.as_str() {
             kind @ ("tmpfs" | "devtmpfs" | "ramfs" | "rootfs" | "hugetlbfs") => {
@@ -74,7 +74,7 @@ impl Storage {
         }
     }
 
-    /// The storage of a path whose mount is not visible, as in a chroot, by `f_type`.
+    /// Storage of a path whose mount is not visible, as in a chroot, by `f_type`.
     fn from_statfs(path: &Path) -> Result<Storage, Error> {
         let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
         let filesystem = match statfs.f_type {
@@ -96,7 +96,8 @@ impl Storage {
         })
     }
 
-    /// The mount of `device` in the text of mountinfo; of several the one that holds `path`.
+    /// The mount of `device` in the text of mountinfo; if there are several, the one that contains
+    /// `path`.
     fn from_mountinfo(text: &str, device: (u32, u32), path: &Path) -> Option<Storage> {
         let number = format!("{}:{}", device.0, device.1);
         let mounts = text.lines().filter_map(|line| {
@@ -126,7 +127,7 @@ impl Storage {
     }
 }
 
-/// The readahead size of a filesystem: of its BDI, or of the device below it.
+/// Readahead size of a filesystem: from its BDI, or from the device below it.
 fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
     let of_source = fs::metadata(source).ok().map(|data| (major(data.rdev()), minor(data.rdev())));
     [Some(filesystem), of_source].into_iter().flatten().find_map(|(major, minor)| {
@@ -154,7 +155,7 @@ fn merge_options(of_mount: &str, of_filesystem: &str) -> String {
     all.join(",")
 }
 
-/// A field of mountinfo, in which blanks and the like are octal escapes.
+/// Unescapes a field of mountinfo, in which blanks and some other characters are octal escapes.
 fn unescape_octal(field: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = field.as_bytes();
@@ -174,10 +175,10 @@ fn unescape_octal(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Largest request of the device that `path` lies on, in bytes.
+/// Maximum request size of the device of `path`, in bytes.
 ///
 /// # Errors
-/// When it lies on no block device.
+/// It is not on a block device.
 pub fn io_bytes(path: &Path) -> Result<u64, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
     let block = format!("/sys/dev/block/{}:{}", major(metadata.dev()), minor(metadata.dev()));

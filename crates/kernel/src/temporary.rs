@@ -1,4 +1,4 @@
-//! Files without a name, which go with this process however it ends: their contents, and the space
+//! Unnamed files, which disappear with this process however it ends: their contents, and the space
 //! for them.
 
 use std::fs::File;
@@ -14,17 +14,17 @@ use filemap_job::program::{Job, NamedMapping};
 use crate::probe::RETURN_OPCODE;
 use crate::{Error, page_size, shutdown};
 
-/// What stays free of a filesystem: 1/20 of it, at most 1 GiB.
+/// Space of a filesystem to leave free: 1/20, at most 1 GiB.
 const RESERVE_ONE_IN: u64 = 20;
 const RESERVE_BYTES: u64 = 1 << 30;
 
-/// What takes less room in a job of one file; others have a remedy of their own.
+/// Remedy for a job with one file; other jobs have their own.
 const SMALLER: &str = "a smaller --file-size, --sparse or --file";
 
-/// A new file of `bytes` bytes in `directory`, written to the disk.
+/// Creates a file of `bytes` bytes in `directory` and writes it to disk.
 ///
 /// # Errors
-/// [`Error::NoSpace`]; a directory that cannot be written; a program to copy that has shrunk.
+/// [`Error::NoSpace`]; `directory` is not writable; a program to copy has shrunk.
 pub(crate) fn file(directory: &Path, bytes: u64, contents: &FileContents) -> Result<File, Error> {
     require_space(directory, contents.disk_bytes(bytes))?;
     let file = unnamed(directory)?;
@@ -32,17 +32,17 @@ pub(crate) fn file(directory: &Path, bytes: u64, contents: &FileContents) -> Res
     Ok(file)
 }
 
-/// A new file in `directory`, with nothing in it.
+/// Creates an empty unnamed file in `directory`.
 pub(crate) fn unnamed(directory: &Path) -> Result<File, Error> {
     tempfile::tempfile_in(directory)
         .map_err(|error| Error::os("create a temporary file in", directory, error))
 }
 
-/// Writes `bytes` bytes of `contents` to `file`, whose blocks are taken from the filesystem of
+/// Writes `bytes` bytes of `contents` to `file`, whose blocks come from the filesystem of
 /// `directory`.
 ///
 /// # Errors
-/// [`Error::NoSpace`] where others took the room meanwhile; a program to copy that has shrunk.
+/// [`Error::NoSpace`] if others took the space meanwhile; a program to copy has shrunk.
 pub(crate) fn write(
     file: &File,
     directory: &Path,
@@ -61,12 +61,12 @@ pub(crate) fn write(
     })
 }
 
-/// By which name this process and its children open `file`.
+/// The path by which this process and its children open `file`.
 pub(crate) fn name_for_children(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-/// Checks that `bytes` fit into `directory` without its reserve.
+/// Checks that `directory` has space for `bytes` bytes without its reserve.
 ///
 /// # Errors
 /// [`Error::NoSpace`].
@@ -78,7 +78,7 @@ pub(crate) fn require_space(directory: &Path, bytes: u64) -> Result<(), Error> {
     Err(Error::NoSpace { path: directory.to_owned(), bytes, available_bytes, remedy: SMALLER })
 }
 
-/// What may be written in `directory`.
+/// Bytes that may be written in `directory`.
 pub(crate) fn available_bytes(directory: &Path) -> Result<u64, Error> {
     let (free, reserve) = free_bytes(directory)?;
     Ok(free.saturating_sub(reserve))
@@ -104,20 +104,20 @@ fn no_space(directory: &Path, bytes: u64) -> Error {
 /// Bytes per write.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Contents of a file that is made for a job.
+/// Contents of a file created for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileContents {
     /// One hole: no blocks are allocated.
     Holes,
-    /// One byte repeated: the return instruction, so that any address can be called.
+    /// A repeated byte: the return instruction, so that any address can be called.
     Returns,
-    /// A copy of the program that the job maps. Processes that run the program map its pages too;
-    /// nobody else maps those of a copy.
+    /// A copy of the program that the job maps. Other processes that run the program map the
+    /// original's pages, but nobody maps those of a copy.
     CopyOf(PathBuf),
 }
 
 impl FileContents {
-    /// The contents of file number `file` of `program`, if it is made.
+    /// The contents of file number `file` of `program`, if it is to be created.
     pub(crate) fn for_job_file(program: &Job, file: usize) -> Self {
         let maps_segments =
             |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
@@ -130,21 +130,21 @@ impl FileContents {
         }
     }
 
-    /// The contents of `file`, if it is made.
+    /// The contents of `file`, if it is to be created.
     pub(crate) fn from_spec(file: &filemap_job::File) -> Self {
         if file.sparse { FileContents::Holes } else { FileContents::Returns }
     }
 
-    /// Disk space of `bytes` bytes of it.
+    /// Disk space that `bytes` bytes of it take.
     pub(crate) fn disk_bytes(&self, bytes: u64) -> u64 {
         if *self == FileContents::Holes { 0 } else { bytes }
     }
 
-    /// Writes `bytes` bytes to an empty file, down to its device.
+    /// Writes `bytes` bytes to an empty file and syncs it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] for a program that is shorter;
-    /// [`io::ErrorKind::Interrupted`] when the process is ending; what reading and writing give.
+    /// [`io::ErrorKind::UnexpectedEof`] if the program is shorter; [`io::ErrorKind::Interrupted`]
+    /// if the process is shutting down; errors of reading and writing.
     pub(crate) fn write(&self, mut file: &File, bytes: u64) -> io::Result<()> {
         match self {
             FileContents::Holes => file.set_len(bytes)?,
@@ -215,7 +215,7 @@ mod tests {
         assert!(text.contains(&place) && text.contains("TMPDIR"), "{text}");
         let (_, reserve) = free_bytes(&directory).unwrap();
         assert!(reserve > 0 && reserve <= RESERVE_BYTES);
-        // Others write meanwhile.
+        // Other tests write meanwhile.
         let is_free_less_reserve = (0..1000).any(|_| {
             let (free, reserve) = free_bytes(&directory).unwrap();
             available_bytes(&directory).unwrap() == free.saturating_sub(reserve)

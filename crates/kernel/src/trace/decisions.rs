@@ -1,4 +1,4 @@
-//! Reads the events of a trace as decisions of the model.
+//! Converts trace events to decisions of the model.
 
 use std::mem;
 
@@ -13,14 +13,14 @@ use super::event::{TraceEvent, Tracepoint};
 use crate::page_size;
 use crate::probe::ProbeProcess;
 
-/// The traced thread, and what its decisions depend on.
+/// The traced thread, and the state that its decisions depend on.
 #[derive(Clone, Copy)]
 pub(super) struct TracedThread<'a> {
     /// The thread.
     pub(super) pid: u32,
     /// What it maps.
     pub(super) process: &'a ProbeProcess,
-    /// Where each mapping is.
+    /// Address of each mapping.
     pub(super) addresses: &'a [u64],
     /// The kernel's rules.
     pub(super) rules: &'a Rules,
@@ -30,7 +30,7 @@ pub(super) struct TracedThread<'a> {
     pub(super) shown: Seen,
 }
 
-/// The decisions of the thread in `events`, and evictions by others.
+/// Decisions of the thread in `events`, and evictions by others.
 pub(super) fn decisions(
     events: impl Iterator<Item = TraceEvent>,
     child: &TracedThread,
@@ -63,11 +63,11 @@ struct DecisionReader<'a> {
     area: Option<&'a NamedMapping>,
     /// Whether the last fault was on executable pages.
     executable: bool,
-    /// File and page of the fault at hand.
+    /// File and page of the current fault.
     fault: Option<(usize, PageIndex)>,
-    /// A look-up that is not known to have missed.
+    /// The last lookup, while it is not known to have missed.
     looked_up: Option<LookedUp>,
-    /// The readahead that was entered, and why.
+    /// The last readahead entry, and its cause.
     found: Option<(ReadaheadSnapshot, Cause)>,
     /// Folios added since the last known cause, on a kernel that traces no readahead.
     runs: Vec<FolioRun>,
@@ -76,11 +76,11 @@ struct DecisionReader<'a> {
     out: Vec<Decision>,
 }
 
-/// A look-up in the log.
+/// A lookup in the log.
 struct LookedUp {
     file: usize,
     index: PageIndex,
-    /// Where in the log.
+    /// Index in the log.
     at: usize,
 }
 
@@ -144,7 +144,7 @@ impl<'a> DecisionReader<'a> {
         }
     }
 
-    /// Adds a decision about a file.
+    /// Appends a decision about a file.
     fn push(&mut self, file: usize, decision: Decision) {
         if self.file != file {
             self.file = file;
@@ -153,7 +153,7 @@ impl<'a> DecisionReader<'a> {
         self.out.push(decision);
     }
 
-    /// A fault on `address` begins, if that is in a mapping.
+    /// Begins a fault on `address`, if it is in a mapping.
     fn begin_fault(&mut self, address: u64) {
         let TracedThread { process, addresses, .. } = *self.child;
         let shown = process.mappings.iter().zip(addresses).find_map(|(area, start)| {
@@ -168,7 +168,7 @@ impl<'a> DecisionReader<'a> {
         self.push(file, Decision::Locked { lock: lock::access_lock(self.child.rules) });
     }
 
-    /// `of_fault` within a fault, else `of_read`.
+    /// `of_fault` during a fault, else `of_read`.
     fn fault_or_read(&self, of_fault: Cause, of_read: Cause) -> Cause {
         if self.fault.is_some() { of_fault } else { of_read }
     }
@@ -178,7 +178,7 @@ impl<'a> DecisionReader<'a> {
         self.push(file, Decision::Entered { cause, found });
     }
 
-    /// Why a window is asked for, and on access to which page.
+    /// The cause of a window, and the page whose access requested it.
     fn cause(&mut self, order: Order, start: PageIndex) -> (Cause, PageIndex) {
         if let Some((found, cause)) = self.found.take() {
             return (cause, found.index);
@@ -186,7 +186,7 @@ impl<'a> DecisionReader<'a> {
         (self.cause_of_miss(order), self.fault.map_or(start, |(_, index)| index))
     }
 
-    /// The cause of a window of this order for a fault that missed, unless a stream caused it.
+    /// The cause of a window of this order for a fault that missed, unless a stream requested it.
     fn cause_of_miss(&self, order: Order) -> Cause {
         let huge = self.area.is_some_and(|area| area.mapping.advice.is_huge());
         if huge && order == self.child.pmd_order {
@@ -205,7 +205,7 @@ impl<'a> DecisionReader<'a> {
             run.pages += pages;
             return;
         }
-        // Why it was asked for is known after it.
+        // Its cause is known only afterwards.
         let window = Decision::Readahead {
             cause: Cause::ReadAround,
             index: start,
@@ -220,7 +220,7 @@ impl<'a> DecisionReader<'a> {
         self.runs.push(FolioRun { file, at, start, order, pages });
     }
 
-    /// Ends the current windows, and attributes them to this `read` or to the current fault.
+    /// Completes the current windows, and attributes them to this `read` or to the current fault.
     fn end_runs(&mut self, read: Option<(usize, PageIndex, PageIndex)>) {
         for run in mem::take(&mut self.runs) {
             let fault = self.fault.filter(|(file, _)| *file == run.file);
@@ -247,7 +247,7 @@ impl<'a> DecisionReader<'a> {
         }
     }
 
-    /// A window was asked for.
+    /// Appends a requested window.
     fn add_window(
         &mut self,
         file: usize,
@@ -265,7 +265,7 @@ impl<'a> DecisionReader<'a> {
         self.push(file, window);
     }
 
-    /// The look-up at hand missed.
+    /// Records that the current lookup missed.
     fn missed(&mut self) {
         if let Some(LookedUp { at, .. }) = self.looked_up.take()
             && let Decision::Lookup { hit, .. } = &mut self.out[at]
@@ -282,12 +282,12 @@ impl<'a> DecisionReader<'a> {
     }
 }
 
-/// Folios that were added one after the other.
+/// Folios added one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolioRun {
     /// The file.
     pub(super) file: usize,
-    /// The place in the log of the decision that asked for them.
+    /// Index in the log of the decision that requested them.
     pub(super) at: usize,
     /// The first page.
     pub(super) start: PageIndex,
@@ -303,12 +303,12 @@ impl FolioRun {
         self.file == file && self.start + self.pages == start
     }
 
-    /// Whether it holds any of the pages `from` to `last`.
+    /// Whether it contains any of the pages `from` to `last`.
     pub(super) fn holds_any(&self, from: PageIndex, last: PageIndex) -> bool {
         from < self.start + self.pages && self.start <= last
     }
 
-    /// The window that it is, asked for by an access to page `index`. Its mark is not shown.
+    /// The run as a window requested by an access to page `index`. Its mark is unknown.
     pub(super) fn window(&self, cause: Cause, index: PageIndex) -> Decision {
         let FolioRun { start, order, pages: size, .. } = *self;
         let async_size = PageCount(0);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(causes_in(pieces("write"), &windows(4)), [Cause::ReadAround]);
     }
 
-    /// A window shows its order, a single read its base pages only, and each look-up what it was.
+    /// A window shows its order, a single read only its base pages, and each lookup its outcome.
     #[test]
     fn shows_readahead_like_the_model() {
         let job = JobFlags { workload: Some("random".to_string()), ..JobFlags::default() };

@@ -1,4 +1,4 @@
-//! Events of a trace, as the tracepoints print them.
+//! Trace events, as printed by tracepoints.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -8,19 +8,19 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::{Error, page_size};
 
-/// A file as tracepoints name it.
+/// A file as identified in tracepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inode {
-    /// Major number of its filesystem's device; 0 if that has none of its own.
+    /// Major number of its filesystem's device; 0 if it has no device.
     pub major: u32,
     /// Minor number.
     pub minor: u32,
-    /// Its number there.
+    /// Inode number.
     pub number: u64,
 }
 
 impl Inode {
-    /// The file that this is the metadata of.
+    /// The file with this metadata.
     pub fn from_metadata(metadata: &Metadata) -> Self {
         let device = metadata.dev();
         Inode {
@@ -30,16 +30,16 @@ impl Inode {
         }
     }
 
-    /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
-    /// another number to programs than to tracepoints, so there the inode has to do.
-    /// A probe names no device.
+    /// Whether an event refers to this file. A filesystem without its own device (Btrfs) shows
+    /// programs another device number than tracepoints, so the inode number has to suffice. A
+    /// kprobe shows no device.
     pub(super) fn is_named(&self, named: FileRef) -> bool {
         let is_there = |device| self.major == 0 || (self.major, self.minor) == device;
         self.number == named.number && named.device.is_none_or(is_there)
     }
 }
 
-/// The file as an event names it.
+/// A file as an event refers to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileRef {
     /// Major and minor number.
@@ -47,17 +47,16 @@ pub(super) struct FileRef {
     number: u64,
 }
 
-/// One event of the trace.
+/// A trace event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When, in nanoseconds of the monotonic clock (microsecond steps).
+    /// Time in nanoseconds of the monotonic clock, with microsecond resolution.
     pub at_ns: u64,
-    /// On which CPU.
+    /// CPU on which it occurred.
     pub cpu: u32,
-    /// Which thread did it: not always the one under test.
+    /// Thread that caused it: not always the one under test.
     pub pid: u32,
-    /// Which of the files that are watched it is about; of a [`Tracepoint::UserFault`] its address
-    /// says.
+    /// Index of the watched file. For a [`Tracepoint::UserFault`] the address determines it.
     pub file: usize,
     /// The tracepoint and its fields.
     pub tracepoint: Tracepoint,
@@ -66,32 +65,32 @@ pub struct TraceEvent {
 /// A tracepoint with its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracepoint {
-    /// On-demand readahead after a miss (`page_cache_sync_ra`). Read-around, and faults in
-    /// executable and HUGEPAGE mappings, do not show one.
+    /// On-demand readahead after a miss (`page_cache_sync_ra`). Not shown for read-around, or for
+    /// faults in executable and HUGEPAGE mappings.
     SyncReadahead(ReadaheadSnapshot),
     /// Readahead after a hit on a marked folio (`page_cache_async_ra`).
     AsyncReadahead(ReadaheadSnapshot),
-    /// A window is laid out (`page_cache_ra_order`), also one wholly beyond the end of file.
+    /// A window is laid out (`page_cache_ra_order`), possibly one wholly beyond the end of file.
     Window {
         /// First page.
         start: PageIndex,
-        /// Folio order asked for.
+        /// Requested folio order.
         order: Order,
-        /// Pages, before it is clipped.
+        /// Number of pages before clipping.
         size: PageCount,
-        /// Pages after the mark.
+        /// Number of pages after the mark.
         async_size: PageCount,
-        /// Largest window.
+        /// Maximum window size.
         ra_pages: PageCount,
     },
-    /// A single read, or what remains of a window, is laid out in base pages
+    /// A single read, or the rest of a window, is laid out in base pages
     /// (`page_cache_ra_unbounded`).
     BasePages {
         /// First page.
         start: PageIndex,
-        /// Pages, clipped to the end of the file.
+        /// Number of pages, clipped to the end of the file.
         size: PageCount,
-        /// Pages after the mark, as asked for.
+        /// Number of pages after the mark, as requested.
         async_size: PageCount,
     },
     /// A folio entered the page cache.
@@ -108,12 +107,12 @@ pub enum Tracepoint {
         /// Its order.
         order: Order,
     },
-    /// A fault looked its page up: once a try that fault-around did not serve.
+    /// A fault looked up its page: once per try that fault-around did not serve.
     Fault {
         /// The page.
         index: PageIndex,
     },
-    /// Fault-around looked at a window. A folio mapped by one PMD entry shows none.
+    /// Fault-around looked at a window. Mapping a folio by one PMD entry is not shown.
     MapPages {
         /// First page.
         from: PageIndex,
@@ -127,17 +126,17 @@ pub enum Tracepoint {
         /// Last page.
         last: PageIndex,
     },
-    /// A thread under test faulted, on whatever address.
+    /// A thread under test faulted, on any address.
     UserFault {
         /// The address.
         address: u64,
     },
 }
 
-/// Reads one line of a trace. `None`: a comment, another event, or another file's.
+/// Parses a line of a trace. `None`: a comment, another event, or another file's.
 ///
 /// # Errors
-/// The line shows an event that this knows, in a form that it does not know.
+/// A known event has an unknown format.
 pub fn parse(line: &str, files: &[Inode]) -> Result<Option<TraceEvent>, Error> {
     let Some((head, name, fields)) = split(line) else { return Ok(None) };
     let fields = Fields(fields);
@@ -150,7 +149,7 @@ pub fn parse(line: &str, files: &[Inode]) -> Result<Option<TraceEvent>, Error> {
         };
         file = known;
     }
-    // A probe shows the call where there is no readahead, and the tracepoint does not.
+    // A kprobe also shows the call when there is no readahead; the tracepoint does not.
     if name == ASYNC && fields.number("ra_pages") == Some(0) {
         return Ok(None);
     }
@@ -165,7 +164,7 @@ const ASYNC: &str = "page_cache_async_ra";
 
 type FieldParser = fn(&Fields) -> Option<Tracepoint>;
 
-/// Every event that is read, and how.
+/// All parsed events, and their parsers.
 const KINDS: [(&str, FieldParser); 10] = [
     ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.found()?))),
     (ASYNC, |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
@@ -200,7 +199,8 @@ const KINDS: [(&str, FieldParser); 10] = [
     }),
 ];
 
-/// Cuts `task-pid [cpu] time: name: fields`. The task's name may hold anything, also blanks.
+/// Splits `task-pid [cpu] time: name: fields`. The task name may contain any characters, including
+/// blanks.
 fn split(line: &str) -> Option<(&str, &str, &str)> {
     let prefixes = [": page_cache_", ": mm_filemap_", ": page_fault_user"];
     let at = prefixes.iter().filter_map(|prefix| line.find(prefix)).min()?;
@@ -208,7 +208,7 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
     Some((&line[..at], name, fields))
 }
 
-/// Time in ns, CPU and thread of the text before an event's name.
+/// Time in ns, CPU and thread, from the text before an event's name.
 pub(super) fn origin(head: &str) -> Option<(u64, u32, u32)> {
     let (head, time) = head.rsplit_once(' ')?;
     let (seconds, micros) = time.split_once('.')?;
@@ -266,11 +266,11 @@ impl<'a> Fields<'a> {
         Some(ReadaheadSnapshot {
             index: PageIndex(self.number("index")?),
             req: PageCount(self.number("req_count")?),
-            // Kernels that have no tracepoint keep no order of a stream.
+            // Kernels without the tracepoint do not store a stream's order.
             order: self.order().unwrap_or_default(),
             size: PageCount(self.number("size")?),
             async_size: PageCount(self.number("async_size")?),
-            // A patched kernel may keep something else there.
+            // A patched kernel may use the field for something else.
             mmap_miss: u16::try_from(self.number("mmap_miss")?).unwrap_or(u16::MAX),
             // Negative before the first read.
             previous_end: u64::try_from(self.text("prev_pos")?.parse::<i64>().ok()?).ok(),

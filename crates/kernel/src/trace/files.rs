@@ -1,4 +1,4 @@
-//! The files of a job that runs under a trace.
+//! The files of a traced job.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,14 @@ use crate::storage::io_bytes;
 use crate::temporary::{self, check_calls, require_space};
 use crate::{Error, page_size};
 
-/// Files of a trace: its filter names each of them.
+/// Maximum number of files of a trace: its filter lists each of them.
 const MAX_FILES: usize = 64;
 
-/// Room of a scratch filesystem in bytes, unless one file needs more.
+/// Minimum space of a scratch filesystem in bytes.
 const SCRATCH_BYTES: u64 = 256 << 20;
 
-/// The files of a job. When this drops they go, or, of the user's, their pages in the page cache.
+/// The files of a job. On drop, created files are removed, and pages of the user's files are
+/// dropped from the page cache.
 #[derive(Debug)]
 pub struct TracedFiles {
     pub(super) paths: Vec<PathBuf>,
@@ -28,17 +29,17 @@ pub struct TracedFiles {
 }
 
 impl TracedFiles {
-    /// Where the first file is.
+    /// Path of the first file.
     pub fn path(&self) -> &Path {
         &self.paths[0]
     }
 
-    /// Largest request of the first file's device in bytes: one `read(2)` may read as much at once.
+    /// Maximum request size of the first file's device in bytes, which bounds one `read(2)`.
     pub fn io_bytes(&self) -> u64 {
         self.io_bytes
     }
 
-    /// The files as tracepoints name them.
+    /// The files as identified in tracepoints.
     pub(super) fn inodes(&self) -> Result<Vec<Inode>, Error> {
         let inodes = self.paths.iter().map(|path| {
             let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
@@ -48,28 +49,29 @@ impl TracedFiles {
     }
 }
 
-/// Where the files of jobs are made.
+/// Creates files of jobs.
 #[derive(Debug)]
 pub(super) struct FileStore {
-    /// A directory for all of them. For none, scratch filesystems.
+    /// Directory for all of them; if `None`, scratch filesystems.
     directory: Option<PathBuf>,
-    /// Those that were made, kept for the next job: each with its kind and its room in bytes.
+    /// Filesystems kept for the next job: each with its type and its space in bytes.
     made: Vec<(scratch::ScratchFilesystem, u64, Scratch)>,
     journal: Journal,
 }
 
 impl FileStore {
-    /// Makes files on scratch filesystems, which are recorded in `journal`.
+    /// Creates files on scratch filesystems, which are recorded in `journal`.
     pub(super) fn scratches(journal: &Journal) -> Self {
         FileStore { directory: None, made: Vec::new(), journal: journal.clone() }
     }
 
-    /// A directory, which has the filesystem and the readahead size that jobs ask for.
+    /// Creates files in a directory that has the filesystem and the readahead size that jobs
+    /// require.
     pub(super) fn directory(journal: &Journal, directory: &Path) -> Self {
         FileStore { directory: Some(directory.to_owned()), ..FileStore::scratches(journal) }
     }
 
-    /// The files that `needs` asks for: the user's own, or some that are made.
+    /// The files of `needs`: the user's own, or new ones.
     pub(super) fn create_files(&mut self, needs: &JobNeeds) -> Result<TracedFiles, Error> {
         check(needs)?;
         if needs.machine.cache_limit.is_some() {

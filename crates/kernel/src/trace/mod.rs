@@ -1,7 +1,7 @@
-//! Decisions of the running kernel, by its tracepoints.
+//! Decisions of the running kernel, from its tracepoints.
 //!
-//! A [`Trace`] records [`TraceEvent`]s. An [`Observer`] runs a program under one, and reads the
-//! events as the [`Decision`](filemap_core::decision::Decision)s of the model. A guest sends the
+//! A [`Trace`] records [`TraceEvent`]s. An [`Observer`] runs a program under a trace and converts
+//! the events to the model's [`Decision`](filemap_core::decision::Decision)s. A guest sends the
 //! host a [`Recording`].
 
 mod decisions;

@@ -1,4 +1,4 @@
-//! Runs a program under a trace, and reads what the kernel decided.
+//! Runs a program under a trace, and reads the kernel's decisions.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,19 +25,20 @@ use crate::journal::Journal;
 use crate::probe::{PhaseCost, Probe, ProbeProcess};
 use crate::residency::cached_pages;
 
-/// Runs that are thrown away before a job is given up because others take its pages.
+/// Maximum number of discarded runs, after which a job is given up because other processes take its
+/// pages.
 const MAX_DISTURBED: u32 = 12;
 
 /// Maximum number of runs, when other processes evict pages in some.
 const MAX_RUNS: u32 = 8;
 
-/// Events for which there is room beyond twice as many as are expected.
+/// Spare trace space, in events, in addition to twice the expected number.
 const SPARE_EVENTS: u64 = 1 << 16;
 
-/// Runs programs under a trace. Where they name no file, on files that it makes.
+/// Runs programs under a trace. Files that a program does not name are created.
 #[derive(Debug)]
 pub struct Observer {
-    // Undone from the first to the last.
+    // Fields drop in order.
     trace: Option<(Trace, u64)>,
     tracefs: TraceFs,
     store: FileStore,
@@ -45,8 +46,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer that makes files on scratch filesystems of its own, and writes down in `journal`
-    /// what it changes.
+    /// An observer that creates files on scratch filesystems, and records its changes in `journal`.
     ///
     /// # Errors
     /// Not root; no tracefs; a kernel without the tracepoints.
@@ -54,8 +54,8 @@ impl Observer {
         Self::with_files_in(FileStore::scratches(journal), journal)
     }
 
-    /// An observer that makes files in `directory`, whatever filesystem that is on: for a machine
-    /// whose disk is the job's own, a guest. Probes show its readahead where tracepoints do not.
+    /// An observer that creates files in `directory`, whatever its filesystem: for a guest, whose
+    /// disk belongs to the job. Kprobes show its readahead if tracepoints do not.
     ///
     /// # Errors
     /// As for [`Observer::open`].
@@ -76,20 +76,20 @@ impl Observer {
         self.tracefs.shown()
     }
 
-    /// Makes the files of `program`: its own, or some on a filesystem of its kind and readahead
-    /// size; of a program whose segments are mapped a copy there.
+    /// Opens or creates the files of `program`: new ones on a filesystem of its type and readahead
+    /// size. A program whose segments are mapped is copied there.
     ///
     /// # Errors
-    /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
+    /// This kernel cannot run the program; no scratch filesystem fits; no loop device; no space.
     pub fn create_files(&mut self, program: &Job) -> Result<TracedFiles, Error> {
         self.store.create_files(&JobNeeds::from(program))
     }
 
-    /// Runs `program` on cold files without settling. Repeats a run in which others evict pages,
-    /// and returns the one with the fewest. `expected` is the approximate number of events.
+    /// Runs `program` on cold files without settling. Repeats a run in which other processes evict
+    /// pages, and returns the one with the fewest. `expected` is the approximate number of events.
     ///
     /// # Errors
-    /// What no probe can do; a trace that is not complete.
+    /// No probe can run it; the trace is incomplete.
     pub fn observe(
         &mut self,
         program: &Job,
@@ -100,7 +100,7 @@ impl Observer {
         Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
     }
 
-    /// What [`Observer::observe`] reads.
+    /// Makes the recording for [`Observer::observe`].
     ///
     /// # Errors
     /// As there.
@@ -134,8 +134,8 @@ impl Observer {
     /// number of events.
     ///
     /// # Errors
-    /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
-    /// does not leave the files' pages alone.
+    /// No probe can run it; the trace is incomplete; [`Error::Disturbed`] if other processes keep
+    /// evicting the files' pages.
     pub fn observe_settled(
         &mut self,
         program: &Job,
@@ -146,7 +146,7 @@ impl Observer {
         Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
     }
 
-    /// What [`Observer::observe_settled`] reads.
+    /// Makes the recording for [`Observer::observe_settled`].
     ///
     /// # Errors
     /// As there.
@@ -172,7 +172,7 @@ impl Observer {
         Err(Error::Disturbed { path: subject.path().to_owned(), runs: MAX_DISTURBED })
     }
 
-    /// Runs `process` once on its files, cold, under a trace.
+    /// Runs `process` once on cold files, under a trace.
     fn record_once(
         &mut self,
         process: &ProbeProcess,
@@ -188,7 +188,7 @@ impl Observer {
         let opened = process.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         process.files.iter().try_for_each(|path| drop_file(path))?;
         trace.start()?;
-        // From here on the events show what others do.
+        // From here on the events show what other processes do.
         let mut cached = 0;
         for file in &opened {
             cached += cached_pages(file)?;
@@ -214,7 +214,7 @@ impl Observer {
         })
     }
 
-    /// A trace of `inodes` with space for `expected` events, and more: the last one, if large
+    /// A trace of `inodes` with space for at least `expected` events: the previous one, if large
     /// enough.
     fn trace(&mut self, inodes: &[Inode], expected: u64) -> Result<&Trace, Error> {
         let events = expected.saturating_mul(2).saturating_add(SPARE_EVENTS);
@@ -232,25 +232,25 @@ impl Observer {
     }
 }
 
-/// The decisions that a trace of one run shows.
+/// The decisions of one traced run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What this kernel shows.
     pub shown: Seen,
     /// The kernel's decisions about all files of the job, as far as tracepoints show them.
-    /// Tracepoints do not name the cause of a window: without a mark and a stream it is inferred
+    /// Tracepoints do not show the cause of a window: without a mark and a stream it is inferred
     /// from the mapping of the fault (executable, HUGEPAGE), else it is read-around. `mmap_miss` is
     /// known in [`Decision::Entered`] only, and 0 elsewhere. A lookup missed if a read followed. On
     /// a kernel without readahead tracepoints, consecutive added pages are one window, whose mark
     /// is unknown.
     pub decisions: Vec<Decision>,
-    /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
+    /// Bytes read from storage on the child's behalf, if the kernel accounts them.
     pub read_bytes: Option<u64>,
-    /// How long the accesses took, traced.
+    /// Duration of the accesses, traced.
     pub elapsed_ns: u64,
-    /// Pages of the files that others evicted.
+    /// Pages of the files that other processes evicted.
     pub evicted_by_others: u64,
-    /// Runs that were thrown away for this one because others took or added pages.
+    /// Runs discarded before this one because other processes took or added pages.
     pub repeated: u32,
     /// Warnings of a booted kernel.
     pub warnings: Vec<Incident>,

@@ -1,9 +1,9 @@
-//! Packed events: a few bytes each instead of a hundred. They are kept, and sent by a guest, in
+//! Packed events: a few bytes each instead of a hundred. They are stored, and sent by a guest, in
 //! this form.
 //!
-//! An event is a byte with the tracepoint and with flags for an unchanged CPU, thread and file; the
-//! changed ones of these; the time; and the fields. Numbers are LEB128. Times and pages are
-//! differences to the previous event.
+//! An event is a byte with the tracepoint and flags for an unchanged CPU, thread and file; then
+//! those that changed; the time; and the fields. Numbers are LEB128. Times and pages are deltas to
+//! the previous event.
 
 use filemap_core::decision::ReadaheadSnapshot;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -14,7 +14,7 @@ const SAME_CPU: u8 = 1 << 5;
 const SAME_PID: u8 = 1 << 6;
 const SAME_FILE: u8 = 1 << 7;
 
-/// The bits of the first byte that say which tracepoint it is.
+/// The bits of the first byte that encode the tracepoint.
 const KIND: u8 = SAME_CPU - 1;
 
 /// Events in order.
@@ -25,7 +25,7 @@ pub(super) struct PackedEvents {
     last: PreviousEvent,
 }
 
-/// The previous event, to which the next is a difference.
+/// The previous event, to which the next one is a delta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PreviousEvent {
     at_ns: u64,
@@ -94,7 +94,7 @@ impl PackedEvents {
     }
 }
 
-/// Reads what [`put`] and [`PackedEvents::push`] wrote.
+/// Decodes what [`PackedEvents::push`] encodes.
 pub(super) struct EventReader<'a> {
     bytes: &'a [u8],
     last: PreviousEvent,
@@ -168,7 +168,7 @@ impl<'a> EventReader<'a> {
         Some(TraceEvent { at_ns, cpu, pid, file, tracepoint })
     }
 
-    /// The fields of a tracepoint of this kind, and its page, by the page `before`.
+    /// The fields of a tracepoint of this kind, and its page, relative to the page `before`.
     fn fields(&mut self, kind: u8, before: u64) -> Option<(Tracepoint, u64)> {
         let page = self.delta(before)?;
         let start = PageIndex(page);
@@ -188,7 +188,7 @@ impl<'a> EventReader<'a> {
             6 => Tracepoint::Fault { index: start },
             7 => Tracepoint::MapPages { from: start, last: PageIndex(self.delta(page)?) },
             8 => Tracepoint::Read { from: start, last: PageIndex(self.delta(page)?) },
-            // Pages of files lie elsewhere than addresses.
+            // The next page is relative to the last file page, not to this address.
             9 => return Some((Tracepoint::UserFault { address: page }, before)),
             _ => return None,
         };
@@ -208,7 +208,7 @@ impl<'a> EventReader<'a> {
     }
 }
 
-/// Which tracepoint it is, as a number.
+/// The number of the tracepoint.
 fn kind(tracepoint: &Tracepoint) -> u8 {
     match tracepoint {
         Tracepoint::SyncReadahead(_) => 0,
@@ -224,7 +224,7 @@ fn kind(tracepoint: &Tracepoint) -> u8 {
     }
 }
 
-/// Writes the fields of `tracepoint`, its page by the page `before`. Returns its page.
+/// Writes the fields of `tracepoint`, with its page relative to `before`. Returns its page.
 fn write_fields(out: &mut Vec<u8>, tracepoint: &Tracepoint, before: u64) -> u64 {
     let (page, fields) = match *tracepoint {
         Tracepoint::SyncReadahead(found) | Tracepoint::AsyncReadahead(found) => {
@@ -270,7 +270,7 @@ pub(super) fn write_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Writes a number that may not be there.
+/// Writes an optional number.
 pub(super) fn write_optional(out: &mut Vec<u8>, number: Option<u64>) {
     out.push(u8::from(number.is_some()));
     if let Some(number) = number {
@@ -278,7 +278,7 @@ pub(super) fn write_optional(out: &mut Vec<u8>, number: Option<u64>) {
     }
 }
 
-/// How far `number` is from the one `before`, as a number that is small where they are near.
+/// The zigzag-encoded difference of `number` and `before`, small if they are close.
 fn difference(number: u64, before: u64) -> u64 {
     let change = number.wrapping_sub(before) as i64;
     (change << 1 ^ change >> 63) as u64

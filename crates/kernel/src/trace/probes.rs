@@ -1,9 +1,9 @@
-//! Events of readahead in a guest whose kernel has none: kprobes that stand in for its tracepoints.
+//! Kprobes that stand in for the readahead tracepoints in a guest whose kernel has none.
 //!
-//! Linux shows calls of readahead, with the state that they find, since 6.18. In an older kernel a
-//! kprobe at the entry of the same function reads the same values out of its arguments. A probe has
-//! the name and fields of the tracepoint, so that traces are parsed alike. Only guests get them:
-//! probes are global, and would stay on this machine.
+//! Since 6.18 Linux has tracepoints for readahead calls, with the state at their entry. In an older
+//! kernel a kprobe at the entry of the same function reads the same values from its arguments. A
+//! probe has the name and fields of the tracepoint, so traces have the same format. Only guests get
+//! them: probes are global, and would stay on this machine.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,7 +14,7 @@ use super::event::Fields;
 use super::tracefs::each_line;
 use crate::Error;
 
-/// The fields of the state that readahead finds.
+/// Fields of the state at the entry of readahead.
 macro_rules! state {
     () => {
         "size=+8(+16(%di)):u32 async_size=+12(+16(%di)):u32 ra_pages=+16(+16(%di)):u32 \
@@ -22,14 +22,14 @@ macro_rules! state {
     };
 }
 
-/// The group of the tracepoints, which a kernel that needs the probes does not have.
+/// Group of the tracepoints, which is unused in a kernel that needs the probes.
 const GROUP: &str = "readahead";
 
 /// The probed readahead functions, with the fields of their events. Fields are fetched from the
 /// arguments in the x86-64 calling convention. The first argument is a `readahead_control` with the
 /// mapping at offset 8, the `file_ra_state` at 16 and the accessed page at 24. The layout of
-/// `file_ra_state` is the same from 6.1 to 6.12: start of the window, its size, its part after the
-/// mark, maximum window, `mmap_miss`, and the end of the last read in bytes.
+/// `file_ra_state` is the same from 6.1 to 6.12: start of the window, size, part after the mark,
+/// maximum window, `mmap_miss`, and the end of the last read in bytes.
 const PROBES: [(&str, &str); 4] = [
     ("page_cache_sync_ra", concat!("req_count=%si:u64 ", state!())),
     ("page_cache_async_ra", concat!("req_count=%dx:u64 ", state!())),
@@ -40,14 +40,13 @@ const PROBES: [(&str, &str); 4] = [
     ("page_cache_ra_unbounded", "nr_to_read=%si:u64 lookahead_size=%dx:u64"),
 ];
 
-/// Possible offsets of `i_ino`: the fields before it depend on the configuration (POSIX ACLs,
-/// security modules).
+/// Possible offsets of `i_ino`, which depend on the configuration (POSIX ACLs, security modules).
 const NUMBER_AT: [u64; 4] = [64, 56, 48, 40];
 
 /// Called when a file is opened, with its mapping as the second argument.
 const OPENED: &str = "file_ra_state_init";
 
-/// A file that is always there: the program itself.
+/// A file that always exists: this program.
 const OWN_FILE: &str = "/proc/self/exe";
 
 /// Places the probes in a kernel without the tracepoints. A function that was inlined gets no
@@ -67,12 +66,12 @@ pub(super) fn install(tracefs: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The field with the inode number of the first argument.
+/// The probe field with the inode number of the first argument.
 fn file(number_at: u64) -> String {
     format!("i_ino=+{number_at}(+0(+8(%di))):u64")
 }
 
-/// The offset of `i_ino`: the one at which a probe finds the number of our own file.
+/// The offset of `i_ino`: the one at which a probe finds the inode number of this program.
 fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
     const PROBE: &str = "filemap_number";
     let tried = NUMBER_AT.map(|at| format!("at{at}=+{at}(+0(%si)):u64")).join(" ");
@@ -97,7 +96,7 @@ fn number_at(tracefs: &Path) -> Result<Option<u64>, Error> {
     Ok(found)
 }
 
-/// Whether the kernel takes this definition of a probe.
+/// Whether the kernel accepts this probe definition.
 fn define_probe(tracefs: &Path, probe: &str) -> bool {
     let file = File::options().append(true).open(tracefs.join("kprobe_events"));
     file.and_then(|mut file| file.write_all(probe.as_bytes())).is_ok()

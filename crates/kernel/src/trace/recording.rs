@@ -13,7 +13,7 @@ use crate::image::{FNV_BASIS, Incident, fnv1a};
 use crate::probe::ProbeProcess;
 use crate::{Error, engine};
 
-/// How the bytes of a recording begin; the digit is their version.
+/// Prefix of a recording; the digit is the version.
 const MAGIC: &[u8] = b"filemap-events 1\n";
 
 /// The recorded events of one run. A guest sends it to the host.
@@ -21,32 +21,32 @@ const MAGIC: &[u8] = b"filemap-events 1\n";
 pub struct Recording {
     /// What this kernel shows.
     pub(super) shown: Seen,
-    /// The thread under the trace.
+    /// The traced thread.
     pub(super) pid: u32,
-    /// Where it mapped the files.
+    /// Addresses of its mappings.
     pub(super) addresses: Vec<u64>,
-    /// How many files it has.
+    /// Number of files.
     pub(super) files: usize,
-    /// When the run began, if others had brought in pages again.
+    /// When the run began, if other processes had brought pages back.
     pub(super) warm_at_ns: Option<u64>,
-    /// Bytes fetched from storage on its behalf, where the kernel accounts that.
+    /// Bytes read from storage on its behalf, if the kernel accounts them.
     pub(super) read_bytes: Option<u64>,
-    /// How long the accesses took.
+    /// Duration of the accesses.
     pub(super) elapsed_ns: u64,
-    /// Runs that were thrown away for this one.
+    /// Runs discarded before this one.
     pub(super) repeated: u32,
     pub(super) events: PackedEvents,
-    /// Warnings of a booted kernel, added by the host.
+    /// Kernel warnings of a booted kernel, added by the host.
     pub(crate) warnings: Vec<Incident>,
 }
 
 impl Recording {
-    /// The kinds of lines that the kernel shows which it was made on.
+    /// The kinds of lines that the recorded kernel shows.
     pub fn shown(&self) -> Seen {
         self.shown
     }
 
-    /// How many events it has.
+    /// Number of events.
     pub fn events(&self) -> u64 {
         self.events.len()
     }
@@ -54,7 +54,7 @@ impl Recording {
     /// The decisions of `program`, which may have run on another machine.
     ///
     /// # Errors
-    /// The recording is of another program.
+    /// The recording belongs to another program.
     pub fn observation(&self, program: &Job) -> Result<Observation, Error> {
         // Files are identified by their order, not by path.
         let paths = vec![PathBuf::from("file"); program.files.len()];
@@ -83,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// When others last added or removed pages of the files, if they did.
+    /// When other processes last added or removed pages of the files, if they did.
     pub(super) fn disturbed_at_ns(&self) -> Option<u64> {
         let is_of_others = |event: &TraceEvent| {
             let moves =
@@ -94,7 +94,7 @@ impl Recording {
         of_others.map(|event| event.at_ns).or(self.warm_at_ns)
     }
 
-    /// Pages that others evicted.
+    /// Pages that other processes evicted.
     pub(super) fn evicted_by_others(&self) -> u64 {
         let evicted = self.events.iter().map(|event| match event.tracepoint {
             Tracepoint::Removed { order, .. } if event.pid != self.pid => order.pages(),
@@ -103,7 +103,7 @@ impl Recording {
         evicted.sum()
     }
 
-    /// The recording as bytes: for a few million events some ten million.
+    /// Encodes the recording: a few million events take some ten million bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(self.shown.bits());
@@ -122,10 +122,10 @@ impl Recording {
         bytes
     }
 
-    /// The recording that became `bytes`.
+    /// Decodes a recording.
     ///
     /// # Errors
-    /// They are cut, damaged, or of another version.
+    /// The bytes are truncated, damaged, or of another version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(damaged("it begins with no known header"))?;
         let (_, check) = rest.split_last_chunk().ok_or(damaged("it is cut short"))?;
@@ -273,7 +273,7 @@ mod tests {
         assert!(Recording::decode(&[bytes.as_slice(), &[0]].concat()).is_err());
     }
 
-    /// Content with a valid checksum that is not a recording must not be indexed with.
+    /// Invalid content with a valid checksum must not cause an out-of-bounds index.
     #[test]
     fn rejects_invalid_content_with_valid_checksum() {
         let checked = |body: &[u8]| {
@@ -281,7 +281,7 @@ mod tests {
             let check = fnv1a(FNV_BASIS, &bytes).to_le_bytes();
             Recording::decode(&[bytes.as_slice(), &check].concat())
         };
-        // Seen, pid, no addresses, one file, no times, no bytes, 0 ns, not repeated.
+        // Shown bits, PID, no addresses, one file, no times, no bytes, 0 ns, not repeated.
         let head = [0xff, 7, 0, 1, 0, 0, 0, 0];
         let with = |rest: &[u8]| checked(&[&head[..], rest].concat());
         let fault = |file: u8| [6 | 1 << 5 | 1 << 6, file, 0, 0];

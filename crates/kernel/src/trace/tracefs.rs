@@ -1,4 +1,4 @@
-//! A trace instance of our own, which records the page-cache events of some files.
+//! A private trace instance that records the page-cache events of selected files.
 
 use std::fs;
 use std::fs::File;
@@ -13,15 +13,15 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::mounted::KernelMount;
 use crate::{Error, shutdown};
 
-/// Bytes that one event takes in the buffer, with room to spare.
+/// Size of an event in the buffer, rounded up.
 const EVENT_BYTES: u64 = 112;
 const MIN_BUFFER_KIB: u64 = 1024;
 
-/// What shows the addresses of faults, of a thread and not of files.
+/// Event that shows the addresses of faults, by thread and not by file.
 const USER_FAULTS: &str = "exceptions/page_fault_user";
 
-/// Events that are enabled in addition to the compared ones, if the kernel has them: they show who
-/// disturbs a run, and distinguish reads from faults.
+/// Additional events, enabled if the kernel has them: they show who disturbs a run, and distinguish
+/// reads from faults.
 const EXTRA_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_delete_from_page_cache", "filemap/mm_filemap_get_pages"];
 
@@ -29,22 +29,22 @@ const EXTRA_EVENTS: [&str; 2] =
 const REQUIRED_EVENTS: [&str; 2] =
     ["filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache"];
 
-/// How errors name a tracepoint that is not there.
+/// How errors refer to a missing tracepoint.
 pub(crate) const TRACEPOINT_PREFIX: &str = "the tracepoint ";
 
-/// What to do about a kernel that shows nothing.
+/// Remedy for a kernel without tracepoints.
 const REMEDY: &str = "use a kernel with tracepoints (CONFIG_FTRACE, and CONFIG_FTRACE_SYSCALLS or \
                       CONFIG_ENABLE_DEFAULT_TRACERS)";
 
-/// A mounted tracefs: the machine's, or one of our own for as long as this lives.
+/// A mounted tracefs: the machine's, or our own, unmounted on drop.
 #[derive(Debug)]
 pub struct TraceFs(KernelMount);
 
 impl TraceFs {
-    /// Uses the tracefs that is mounted, or mounts one beside the journal.
+    /// Uses the mounted tracefs, or mounts one next to the journal.
     ///
     /// # Errors
-    /// Not root; a kernel without tracefs; one locked down.
+    /// Not root; a kernel without tracefs; kernel lockdown.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         require_root("reading the kernel's tracepoints")?;
         KernelMount::open(journal, "tracefs", REMEDY).map(TraceFs)
@@ -60,7 +60,7 @@ impl TraceFs {
         Seen::of(|kind| self.has(kind.tracepoint()))
     }
 
-    /// Refuses a kernel without the tracepoints that no [`Trace`] does without.
+    /// Refuses a kernel without the tracepoints that every [`Trace`] needs.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -76,7 +76,7 @@ impl TraceFs {
     }
 }
 
-/// An instance that records the events of some files, by all threads.
+/// An instance that records the events of some files, for all threads.
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
@@ -86,10 +86,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Makes an instance with room for `events` events on each CPU; it is not running yet.
+    /// Creates an instance, not yet recording, with space for `events` events on each CPU.
     ///
     /// # Errors
-    /// The kernel lacks one of the events, or the memory.
+    /// The kernel lacks one of the events, or memory.
     pub fn create(
         tracefs: &TraceFs,
         journal: &Journal,
@@ -112,7 +112,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Records the events of `files` from now on, and of no others.
+    /// Records only the events of `files` from now on.
     pub fn watch(&mut self, files: &[Inode]) -> Result<(), Error> {
         let filter = inode_filter(files);
         if self.files.is_empty() || filter != inode_filter(&self.files) {
@@ -124,15 +124,14 @@ impl Trace {
         Ok(())
     }
 
-    /// The events of files that this kernel has.
+    /// The file events that this kernel has.
     fn events(&self) -> impl Iterator<Item = &'static str> {
         let shown = ShownKind::ALL.map(ShownKind::tracepoint).into_iter();
         let of_files = shown.filter(|event| *event != USER_FAULTS).chain(EXTRA_EVENTS);
         of_files.filter(|event| self.event(event).exists())
     }
 
-    /// Records the addresses of a thread's faults too, where the machine shows them.
-    /// Says whether it does.
+    /// Records the addresses of a thread's faults too. Returns whether the machine supports it.
     pub fn watch_faults(&self, pid: u32) -> Result<bool, Error> {
         if !self.event(USER_FAULTS).exists() {
             return Ok(false);
@@ -151,7 +150,7 @@ impl Trace {
     /// Stops recording, and passes the events to `each` in order of time.
     ///
     /// # Errors
-    /// [`Error::LostEvents`] when the buffer was too small.
+    /// [`Error::LostEvents`] if the buffer was too small.
     pub fn stop(&self, mut each: impl FnMut(TraceEvent)) -> Result<(), Error> {
         self.write("tracing_on", "0")?;
         let lost = self.lost()?;
@@ -163,7 +162,7 @@ impl Trace {
         })
     }
 
-    /// Events that did not find room, on all CPUs.
+    /// Events lost for lack of space, on all CPUs.
     fn lost(&self) -> Result<u64, Error> {
         let directory = self.path.join("per_cpu");
         let os = |error| Error::os("read", &directory, error);
@@ -185,7 +184,7 @@ impl Trace {
     }
 }
 
-/// Events that a CPU's buffer, whose `stats` these are, had no room for.
+/// Lost events of a CPU, from the `stats` of its buffer.
 pub(super) fn lost_events(stats: &str) -> u64 {
     stats
         .lines()
@@ -195,16 +194,16 @@ pub(super) fn lost_events(stats: &str) -> u64 {
         .sum()
 }
 
-/// By inode alone: what else is recorded of another device is passed over when it is read.
+/// Filters by inode only; events of other devices are skipped when parsing.
 fn inode_filter(files: &[Inode]) -> String {
     let terms: Vec<String> = files.iter().map(|file| format!("i_ino == {}", file.number)).collect();
     terms.join(" || ")
 }
 
-/// Gives `each` the lines of the trace at `path`, one after the other.
+/// Passes the lines of the trace at `path` to `each`.
 ///
 /// # Errors
-/// A shutdown; a trace that cannot be read; errors of `each`.
+/// Shutdown; the trace cannot be read; errors of `each`.
 pub(super) fn each_line(
     path: &Path,
     mut each: impl FnMut(&str) -> Result<(), Error>,
@@ -213,7 +212,7 @@ pub(super) fn each_line(
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
     loop {
-        // An instance that is being read cannot be removed.
+        // An instance cannot be removed while it is being read.
         shutdown::check()?;
         line.clear();
         let read = reader.read_until(b'\n', &mut line);
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!(lost_events(stats), 6);
     }
 
-    /// A kernel needs to show the additions, and says what to do where it does not.
+    /// A kernel has to show additions; otherwise the error has a remedy.
     #[test]
     fn shows_the_events_that_exist() {
         let directory = tempfile::tempdir().unwrap();

@@ -16,22 +16,21 @@ use crate::probe::cpus;
 const START_LOCKING: &str = "mmap_lock_start_locking";
 const ACQUIRE_RETURNED: &str = "mmap_lock_acquire_returned";
 
-/// The events that are enabled.
+/// The enabled events.
 const EVENTS: [&str; 2] =
     ["mmap_lock/mmap_lock_start_locking", "mmap_lock/mmap_lock_acquire_returned"];
 
-/// A thread begins to wait for a lock, of any kind: for `mmap_lock` if it has asked for that. Some
-/// kernels lack the event.
+/// A thread begins to wait for a lock of any kind: it is `mmap_lock` if the thread has just asked
+/// for that. Some kernels lack the event.
 const CONTENTION: &str = "lock/contention_begin";
 
-/// Room for the events of all CPUs together, in KiB: about a million.
+/// Buffer size for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
 
-/// Room on each CPU at least.
+/// Minimum buffer size per CPU.
 const MIN_BUFFER_KIB: u64 = 1 << 10;
 
-/// An instance that records what the threads of processes wait for. When it is full, it drops later
-/// events.
+/// An instance that records lock waits of threads. When it is full, it drops later events.
 #[derive(Debug)]
 pub struct WaitTrace {
     path: PathBuf,
@@ -45,11 +44,11 @@ pub struct WaitTrace {
 pub struct TracedWaits {
     /// Waits for `mmap_lock` shared.
     pub read: Histogram,
-    /// Waits for it exclusive.
+    /// Exclusive waits for it.
     pub write: Histogram,
-    /// How often `mmap_lock` was taken to share it.
+    /// Number of shared acquisitions of `mmap_lock`.
     pub shared: u64,
-    /// For how long this was recorded, where the buffer was full before the end.
+    /// Duration of the recording, if the buffer was full before the end.
     pub until_full: Option<Duration>,
 }
 
@@ -105,7 +104,7 @@ impl WaitTrace {
     /// Reads the events up to `until_ns` of `CLOCK_MONOTONIC`.
     ///
     /// # Errors
-    /// When a signal ends this process, and when it cannot be read.
+    /// Shutdown; the trace cannot be read.
     pub fn read(&self, until_ns: u64) -> Result<TracedWaits, Error> {
         let mut reading = WaitParser::new(self.has_contention, until_ns);
         let full = self.full_cpus()?;
@@ -150,25 +149,25 @@ fn threads_of(pid: u32) -> Result<String, Error> {
     Ok(threads)
 }
 
-/// An event of a lock.
+/// A lock event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockEvent {
-    /// A thread asks for the lock.
+    /// A thread requests the lock.
     Start { write: bool },
     /// It waits for a lock.
     Contended,
-    /// It has been given the lock, or was refused.
+    /// It got the lock, or was refused.
     Returned { write: bool, is_given: bool },
 }
 
-/// The events of a trace, in order of time.
+/// Parses the events of a trace, in order of time.
 struct WaitParser {
     /// Whether the kernel has [`CONTENTION`].
     tells_contention: bool,
     events: Vec<(u64, u32, LockEvent)>,
-    /// Later events are not of the run.
+    /// Events after this time do not belong to the run.
     until_ns: u64,
-    /// When the last event of each CPU was.
+    /// Time of the last event of each CPU.
     last_ns: BTreeMap<u32, u64>,
 }
 
@@ -198,7 +197,7 @@ impl WaitParser {
                 write: write == "true",
                 is_given: fields.text("success") != Some("false"),
             }),
-            // Events of spinning locks may come from interrupts.
+            // Contention on spinlocks may come from interrupts.
             _ => fields
                 .text("(flags")
                 .is_some_and(|flags| matches!(flags, "READ)" | "WRITE)"))
@@ -219,7 +218,7 @@ impl WaitParser {
         };
         let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
-        // Since when each thread asks, and for which; `None` while it does not.
+        // For each thread, its pending request; `None` if it has none.
         let mut pending_locks: BTreeMap<u32, Option<PendingLock>> = BTreeMap::new();
         let waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
             let spans = if write { &mut traced.write } else { &mut traced.read };
@@ -241,8 +240,8 @@ impl WaitParser {
                 }
                 LockEvent::Returned { write, is_given } => {
                     traced.shared += u64::from(!write && is_given);
-                    // The first thread that gets it exclusively asked before the recording. Shared
-                    // acquisitions also come from trylock, which does not wait.
+                    // An exclusive acquisition without a pending request was requested before the
+                    // recording. Shared acquisitions also come from trylock, which does not wait.
                     let before =
                         write.then_some(PendingLock { since_ns: from_ns, write, waits: true });
                     let pending = pending_locks.insert(pid, None).unwrap_or(before);
@@ -254,7 +253,7 @@ impl WaitParser {
                 }
             }
         }
-        // Threads that still wait have waited until the end.
+        // Threads still waiting have waited until the end.
         for PendingLock { since_ns, write, .. } in
             pending_locks.into_values().flatten().filter(|of| of.waits)
         {
@@ -264,7 +263,7 @@ impl WaitParser {
     }
 }
 
-/// A thread that asks for the lock.
+/// A thread's pending request for the lock.
 #[derive(Clone, Copy, Debug)]
 struct PendingLock {
     since_ns: u64,
