@@ -16,7 +16,7 @@ use filemap_model::Profile;
 use crate::error::Error;
 use crate::input;
 
-/// Facts about this machine that no key of a job holds.
+/// Facts about this machine that no key of a job contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Maximum request size of the device that holds the file, in bytes.
@@ -34,7 +34,7 @@ impl Found {
         profile
     }
 
-    /// Takes the device's facts from `other` if these have none.
+    /// Takes the device's facts from `other` if this has none.
     pub fn or(self, other: &Found) -> Found {
         Found { io_bytes: self.io_bytes.or(other.io_bytes), ..self }
     }

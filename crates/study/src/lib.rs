@@ -1,4 +1,4 @@
-//! What can be asked of jobs, from the plan to the report: nothing here prints.
+//! Questions about jobs, from the plan to the report. This crate prints nothing.
 #![forbid(unsafe_code)]
 
 pub mod advise;

@@ -29,24 +29,24 @@ const FILE: &str = "filemap/machine-profile.toml";
 /// Maximum size of a profile in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The machine profile that the model of `spec` goes by, which `spec` then names: the one that it
-/// says, else this user's own, else the built-in one.
+/// The machine profile for the model of `spec`: the one it names, else the user's, else the
+/// built-in one. Stores the name in `spec`.
 ///
 /// # Errors
-/// A file that cannot be read, or is no profile.
+/// The file cannot be read or is not a profile.
 pub fn resolve(spec: &mut JobSpec) -> Result<Profile, Error> {
     resolve_name(&mut spec.machine, spec.on.as_deref())
 }
 
-/// The same of a job that names `machine` and runs on `engines`.
+/// Likewise for a job that names `machine` and runs on `engines`.
 ///
 /// # Errors
-/// A file that cannot be read, or is no profile.
+/// The file cannot be read or is not a profile.
 pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Result<Profile, Error> {
     let engines = engines.unwrap_or(EngineKind::Model.name());
     let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     match machine.as_deref() {
-        // A real kernel costs what it costs.
+        // A real kernel needs no cost model.
         None if !on_model => Ok(Profile::DEFAULT),
         name @ Some(_) => load_profile(name),
         None => {
@@ -57,10 +57,10 @@ pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Resu
     }
 }
 
-/// The machine profile that a job calls `name`; the built-in one for none.
+/// The machine profile called `name`; the built-in one for `None`.
 ///
 /// # Errors
-/// A file that cannot be read, or is no profile.
+/// The file cannot be read or is not a profile.
 pub fn load_profile(name: Option<&str>) -> Result<Profile, Error> {
     match name {
         None | Some(DEFAULT) => Ok(Profile::DEFAULT),
@@ -75,7 +75,7 @@ pub fn load_profile(name: Option<&str>) -> Result<Profile, Error> {
     }
 }
 
-/// Whether a built-in profile has that name: it is no file.
+/// Whether `name` is a built-in profile rather than a file.
 pub fn is_built_in(name: &str) -> bool {
     [DEFAULT, SERVER].contains(&name)
 }
@@ -92,7 +92,7 @@ fn read_profile(path: &str) -> Result<Profile, Error> {
 /// # Errors
 /// If there is no home directory, or its path is not UTF-8.
 pub fn path() -> Result<String, Error> {
-    // The XDG base directory specification has relative paths ignored.
+    // The XDG base directory specification says to ignore relative paths.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME");
     let state = state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")));

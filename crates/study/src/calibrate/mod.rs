@@ -44,10 +44,10 @@ pub struct CalibrateOptions {
     pub command: String,
 }
 
-/// Measures this machine. `keep` gets the text of the profile as soon as it is complete.
+/// Measures this machine. `keep` receives the text of the profile as soon as it is complete.
 ///
 /// # Errors
-/// What cannot be measured here, and the errors of `keep`.
+/// Something cannot be measured here; errors of `keep`.
 pub fn calibrate(
     asked: CalibrateOptions,
     engines: &impl Engines,

@@ -34,7 +34,7 @@ use crate::footer::Footer;
 use crate::json::to_json;
 use crate::measures::RecordMeasurements;
 
-/// The record of a comparison, as JSON holds it.
+/// The record of a comparison, as stored in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Compare")]
 pub struct Comparison {

@@ -80,7 +80,7 @@ pub(super) fn conditions(of: &Variants) -> Vec<String> {
     notes
 }
 
-/// Bytes read by the runs from_sorted a variant.
+/// Bytes read by each run of a variant.
 fn read(from_sorted: &Variants, at: usize) -> Option<SampleStats> {
     SampleStats::from_sorted(spread::bytes_read(&from_sorted.records[at]))
 }

@@ -1,4 +1,4 @@
-//! What may be asked of a comparison, and of which kernel it is.
+//! The kernel that `conform` compares with the model, and the rules and series to compare it by.
 
 use filemap_core::rules::Rules;
 use filemap_job::{EngineKind, JobFlags, JobSpec};
@@ -12,26 +12,25 @@ use crate::{host, input, kernel_match, seeds};
 /// The kernel that is compared with the model.
 #[derive(Clone)]
 pub struct ComparedKernel {
-    /// Its release.
+    /// Release of the kernel.
     pub release: String,
-    /// The image that it is booted from, and the directory of its modules; `None` for the running
-    /// kernel.
+    /// The image that it is booted from, and its module directory; `None` for the running kernel.
     pub image: Option<(String, Option<String>)>,
-    /// The rules that it is compared by, where they are not the nearest to its release.
+    /// Kernel whose rules apply, if not the nearest to its release.
     pub rules: Option<String>,
-    /// The series that the model switches on, which the kernel was built with.
+    /// Series that the kernel was built with, which the model switches on.
     pub with: Option<String>,
 }
 
 impl ComparedKernel {
-    /// What `spec` asks; takes it out of `spec`, which the patterns are made of.
+    /// Takes kernel, image, rules and series out of `spec`, which patterns are made from.
     ///
     /// # Errors
-    /// What a comparison, once, leaves no choice of; a kernel that is none of the modelled ones,
-    /// unless it is said by whose rules to go; an image that cannot be booted.
+    /// Keys that a single comparison cannot honour; a kernel that is not modelled, unless
+    /// `--kernel` names rules; an image that cannot be booted.
     pub fn take(spec: &mut JobSpec) -> Result<Self, Error> {
         check(spec)?;
-        // A job file says how often it runs otherwise.
+        // A job file may ask for several runs, but each job is compared once.
         spec.runs = None;
         let image = spec.image.take().map(|path| (path, spec.modules.take()));
         let release = match &image {
@@ -45,7 +44,7 @@ impl ComparedKernel {
         Ok(ComparedKernel { release, image, rules, with })
     }
 
-    /// A pattern `spec` on this kernel.
+    /// The pattern `spec` on this kernel.
     pub fn on_kernel(&self, spec: &JobSpec) -> JobSpec {
         let rules = self.rules.clone().unwrap_or("host".to_string());
         let mut spec =
@@ -57,10 +56,10 @@ impl ComparedKernel {
         spec
     }
 
-    /// What runs jobs on it.
+    /// The bench that runs jobs on it.
     ///
     /// # Errors
-    /// A running kernel that cannot be watched.
+    /// The running kernel cannot be traced.
     pub(super) fn bench(
         &self,
         journal: &Journal,
@@ -72,7 +71,7 @@ impl ComparedKernel {
         }
     }
 
-    /// The commands that show more of `job.toml`, a job file that was printed.
+    /// Commands that show more about a printed job file, saved as `job.toml`.
     pub(super) fn commands(&self, rules: &Rules) -> Vec<String> {
         let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
         let rules = format!(" --kernel {}{with}", rules.kernel.name());
@@ -88,7 +87,7 @@ impl ComparedKernel {
         ]
     }
 
-    /// The flags that say it again, each after a blank.
+    /// The flags that select this kernel, each after a blank.
     pub fn flags(&self) -> String {
         let (image, modules) = self.image.clone().unzip();
         let spec = JobFlags {
@@ -102,7 +101,7 @@ impl ComparedKernel {
     }
 }
 
-/// `spec` as a job file for any engine, kernel and series, which commands name.
+/// `spec` as a job file without engine, kernel and series, so that commands can choose them.
 pub fn job_file(spec: &JobSpec) -> String {
     let spec = JobSpec {
         on: None,
@@ -116,7 +115,7 @@ pub fn job_file(spec: &JobSpec) -> String {
     spec.to_short_toml()
 }
 
-/// Refuses what leaves no choice.
+/// Refuses combinations that cannot be honoured.
 fn check(spec: &JobSpec) -> Result<(), Error> {
     seeds::check(spec.seed)?;
     if spec.modules.is_some() && spec.image.is_none() {

@@ -44,7 +44,7 @@ pub struct ConformBench {
     pub disturbed: u64,
     /// Number of runs repeated because the kernel failed to allocate a large folio.
     pub without_folio: u64,
-    /// What a kernel that was booted warned of, with the number of the program.
+    /// Warnings of booted kernels, with the index of the program.
     complaints: Vec<(usize, Incident)>,
 }
 
@@ -71,7 +71,7 @@ impl ConformBench {
         ConformBench { kernel, seen, disturbed: 0, without_folio: 0, complaints: Vec::new() }
     }
 
-    /// What kernels warned of since the last call, each with the number of its program.
+    /// Kernel warnings since the last call, each with the index of its program.
     pub fn take_complaints(&mut self) -> Vec<(usize, Incident)> {
         std::mem::take(&mut self.complaints)
     }

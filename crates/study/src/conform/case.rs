@@ -1,18 +1,18 @@
-//! Jobs that were compared.
+//! Compared jobs.
 
 use filemap_job::JobSpec;
 use filemap_job::program::Job;
 
 use super::comparison::LogComparison;
 
-/// A job that was compared, about one of its files.
+/// A compared job, restricted to one of its files.
 #[derive(Clone, Copy)]
 pub(super) struct ConformCase<'a> {
-    /// What the report calls it.
+    /// Name in the report.
     pub(super) name: &'a str,
-    /// As a job file.
+    /// The job as a job file.
     pub(super) text: &'a str,
-    /// As it was written, where that can be made smaller.
+    /// The job as written, if it can be shrunk.
     pub(super) spec: Option<&'a JobSpec>,
     pub(super) job: &'a Job,
     pub(super) file: usize,

@@ -25,7 +25,7 @@ pub struct LogComparison {
     pub excluded: u64,
     /// Number of these in the model's log.
     pub excluded_of_model: u64,
-    /// Number of excluded lines that no timing explains ([`LogComparison::beyond`]).
+    /// Number of excluded lines that no timing explains ([`LogComparison::unexplained_lines`]).
     pub unexplained: u64,
     /// Number of lines that differ, from the first difference on.
     pub mismatches: u64,

@@ -10,8 +10,8 @@ use filemap_job::{Seen, ShownKind};
 /// Knowledge about pages while a log is followed.
 ///
 /// A fault that reads a window waits for its own page only. Its fault-around then maps the pages
-/// that have arrived by then. From then on a fault on any other page of the window is as correct as
-/// none.
+/// that have arrived by then. From then on, both a fault and no fault on any other page of the
+/// window are correct.
 ///
 /// On a kernel that does not show fault-around windows, this holds for all pages that an access
 /// adds.
@@ -76,7 +76,7 @@ impl InFlightPages {
         }
     }
 
-    /// Whether a fault on `index` is as correct as none.
+    /// Whether both a fault and no fault on `index` are correct.
     pub(super) fn is_unsure(&self, index: PageIndex) -> bool {
         self.heads(index, index).any(|head| {
             self.unsure.contains(&head) || !self.shows_around && self.added.contains(&head)

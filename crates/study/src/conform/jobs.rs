@@ -1,4 +1,4 @@
-//! Jobs of one file in the model and on a kernel.
+//! Compares single-file jobs in the model and on a kernel.
 
 use filemap_job::{Job, JobSpec};
 
@@ -12,18 +12,18 @@ use crate::console;
 use crate::engine::Engines;
 use crate::error::Error;
 
-/// So many machines may end over a job before a comparison is given up.
+/// Maximum number of guests that may die before a comparison is given up.
 const MAX_ENDED_GUESTS: u32 = 3;
 
-/// The logs of so many jobs that differ are kept at most, to try other series on them.
+/// Maximum number of logs of differing jobs that are kept, to try other series on them.
 const MAX_KEPT_LOGS: usize = 100;
 
-/// Compares what a kernel decides in jobs, each with its name, with what the model decides; with
-/// `stops_at_first` up to the first that differs. `command` says what repeats it, by the first of
-/// the jobs.
+/// Compares the decisions of a kernel with the model's in each of the `named` jobs; with
+/// `stops_at_first`, only up to the first that differs. `command` returns the command that repeats
+/// the comparison, given the first job.
 ///
 /// # Errors
-/// A kernel that cannot be watched; jobs none of which can be run here.
+/// The kernel cannot be traced, or none of the jobs can run here.
 pub fn of_jobs(
     named: &[(String, JobSpec)],
     on: &ComparedKernel,
@@ -44,7 +44,7 @@ pub fn of_jobs(
     Ok(found)
 }
 
-/// The same on `bench`, with a footer that has only what the kernel warned of.
+/// Likewise on `bench`. The footer contains only kernel warnings.
 pub(super) fn on_bench(
     named: &[(String, JobSpec)],
     on: &ComparedKernel,
@@ -56,7 +56,7 @@ pub(super) fn on_bench(
     let findings = findings(bench, named, &jobs, stops_at_first, engines)?;
     let complaints = bench.take_complaints();
     if findings.len() > jobs.iter().zip(&findings).filter(|(_, found)| found.is_some()).count() {
-        // What was sent to a kernel that is booted would run there first.
+        // Otherwise jobs already sent to a booted kernel would run first.
         bench.discard_pending(engines.message_sink());
     }
     let of = named.iter().zip(&jobs).zip(findings);
@@ -78,13 +78,13 @@ pub(super) fn on_bench(
     Ok(found)
 }
 
-/// A job for the kernel in question.
+/// The validated job for the compared kernel.
 fn validated(spec: &JobSpec, on: &ComparedKernel) -> Result<Job, filemap_job::Error> {
     on.on_kernel(spec).validate(Some(&on.release))
 }
 
-/// What is found of each of `jobs`; `None` of those that were not reached. Where they are several,
-/// what one needs and is not there keeps the others from nothing.
+/// The finding of each of `jobs`; `None` for those that were not reached. If there are several
+/// jobs, a missing requirement of one does not prevent the others.
 fn findings(
     bench: &mut ConformBench,
     named: &[(String, JobSpec)],
@@ -98,16 +98,16 @@ fn findings(
     bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
         let mut finding = match found {
             Ok(mut of_files) => of_files.remove(0),
-            // A kernel that shows nothing shows nothing of any job.
+            // Without tracing no job can be compared, so that error ends the comparison.
             Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.lacks_tracing() => {
                 Finding::LeftOut { reason: error.root_cause().to_string() }
             }
-            // What a kernel does that broke down once is of no use.
+            // Results of a kernel that crashed or warned are unusable.
             Err(error) if error.is_kernel_failure() => {
                 let pattern = named[number].0.clone();
                 return Err(Error::InPattern { pattern, error: Box::new(error.into()) });
             }
-            // The machine that ran it is over, and another one runs the rest.
+            // The guest died; another one runs the remaining jobs.
             Err(error)
                 if error.is_in_batch() && !error.lacks_tracing() && ended < MAX_ENDED_GUESTS =>
             {

@@ -1,6 +1,6 @@
-//! Conformance: what a kernel decided beside what the model decided, line by line.
+//! Conformance: compares a kernel's decisions with the model's, line by line.
 //!
-//! Both logs are of decisions as tracepoints show them ([`filemap_job::trace_view`]).
+//! Both logs contain decisions as tracepoints show them ([`filemap_job::trace_view`]).
 
 mod asked;
 mod bench;

@@ -19,7 +19,7 @@ pub fn built_in() -> &'static [(String, JobSpec)] {
     &ALL
 }
 
-/// The flags of those that have no tables.
+/// The flags of patterns without tables.
 pub(super) fn flags() -> impl Iterator<Item = &'static JobFlags> {
     entries().iter().filter_map(|entry| match &entry.job {
         Keys::Flags(flags) => Some(&**flags),

@@ -1,5 +1,5 @@
-//! The random patterns of conform: three of four are a built-in one with other random numbers and
-//! in most one thing changed, as what is drawn at large comes to most rules once in hundreds.
+//! Random patterns of `conform`. Three of four are a built-in pattern with other random numbers and
+//! at most one change, since a completely random job reaches most rules only once in hundreds.
 
 use filemap_job::random::Rng;
 use filemap_job::{JobFlags, SizeText, parse_size};
@@ -7,16 +7,16 @@ use filemap_job::{JobFlags, SizeText, parse_size};
 use super::patterns;
 use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
 
-/// One of so many is drawn at large.
+/// One pattern in this many is completely random.
 const AT_LARGE: u64 = 4;
 
-/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
+/// Random pattern `number` of `seed`. A running kernel can execute it.
 pub fn drawn(seed: u64, number: u64) -> JobFlags {
     let (round, place) = (number / AT_LARGE, number % AT_LARGE);
     if place == AT_LARGE - 1 {
         return random_jobs::drawn(seed, number);
     }
-    // In the order of how much they reveal. Patterns with tables stay as they are.
+    // In descending order of the mutants they detect. Patterns with tables are not used.
     let all: Vec<&JobFlags> = patterns::flags().collect();
     let mut job = all[(round * (AT_LARGE - 1) + place) as usize % all.len()].clone();
     let mut rng = Rng(Rng(seed).next() ^ number);
@@ -27,7 +27,7 @@ pub fn drawn(seed: u64, number: u64) -> JobFlags {
     job
 }
 
-/// Draws one thing of `job` anew.
+/// Redraws one property of `job`.
 fn change(rng: &mut Rng, job: &mut JobFlags) {
     match rng.below(8) {
         0 | 1 => {
@@ -40,19 +40,19 @@ fn change(rng: &mut Rng, job: &mut JobFlags) {
         4 => job.read_ahead_kb = Some(rng.pick(&READ_AHEAD_KB)),
         5 => job.fs = Some(rng.pick(&["ext4", "xfs"]).to_string()),
         6 => job.map_shift = Some(rng.below(512)),
-        // How pieces are protected goes by these.
+        // The protections of split pieces depend on `exec` and `private`.
         _ if job.split.is_some() => {}
         _ if rng.chance(50) => job.exec = Some(job.exec != Some(true)),
         _ => job.private = Some(job.private != Some(true)),
     }
 }
 
-/// Three quarters to five quarters of so many.
+/// Three to five quarters of `accesses`.
 fn about(rng: &mut Rng, accesses: u64) -> u64 {
     (accesses - accesses / 4 + rng.below(accesses / 2 + 1)).max(1)
 }
 
-/// Up to an eighth more: what is mapped stays a part.
+/// A size up to an eighth larger, so that the mapping still covers part of the file.
 fn longer(rng: &mut Rng, size: &SizeText) -> SizeText {
     let pages = parse_size(&size.0).unwrap_or(PAGE).div_ceil(PAGE);
     let pages = pages + rng.below(pages / 8 + 1);
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// The highest counter with which a fault read no window.
+    /// The highest counter at which a fault read no window.
     #[derive(Default)]
     struct Misses {
         most: u16,

@@ -1,4 +1,4 @@
-//! The smallest job in which a kernel differs as it does in another.
+//! Shrinks a job while the kernel still differs in the same way.
 
 use std::time::{Duration, Instant};
 
@@ -17,31 +17,31 @@ use crate::engine::Progress;
 use crate::error::Error;
 use crate::random_jobs::shrink;
 
-/// Most jobs that are tried to shrink one.
+/// Maximum number of jobs tried while shrinking one.
 const MAX_ATTEMPTS: usize = 150;
 
-/// Of these, so many are sent to a booted kernel together.
+/// Number of jobs sent to a booted kernel together.
 const SHRINK_BATCH: usize = 4;
 
-/// No more jobs are tried to shrink one after this time.
+/// Time limit for shrinking one job.
 const SHRINK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A small job.
+/// The shrunk job.
 pub(super) struct SmallestJob {
-    /// As a job file.
+    /// The job as a job file.
     pub(super) text: String,
     pub(super) found: LogComparison,
-    /// Whether there was time to try all that are smaller.
+    /// Whether all smaller jobs were tried within the time limit.
     pub(super) is_all: bool,
 }
 
-/// How jobs are made smaller.
+/// What shrinking needs besides the job.
 #[derive(Clone, Copy)]
 pub(super) struct ShrinkContext<'a> {
-    /// Makes a job for the kernel in question.
+    /// Makes a job for the compared kernel.
     pub(super) validate: &'a dyn Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
-    /// Series with which the model decides as the kernel does: only jobs that tell them from those
-    /// in question are tried.
+    /// Series with which the model agrees with the kernel: only jobs in which the model decides
+    /// differently with it are tried.
     pub(super) like: Option<Series>,
     pub(super) progress: &'a dyn Progress,
 }
@@ -72,7 +72,7 @@ pub(super) fn shrink_job(
                 tried.push((at, job));
             }
         }
-        // Few at once: what is sent to a booted kernel runs there, also after the one that differs.
+        // In small batches: a booted kernel runs all jobs it was sent, even after one that differs.
         for few in tried.chunks(SHRINK_BATCH) {
             is_all &= begun.elapsed() < SHRINK_TIMEOUT;
             if !is_all {
@@ -85,14 +85,14 @@ pub(super) fn shrink_job(
         }
         Ok(None)
     })?;
-    // Other commands go by the readahead of this machine where a job says none.
+    // Without a readahead size in the job, other commands would use this machine's.
     let job = (trying.validate)(&spec)?;
     let text = job_file(&JobSpec { read_ahead_kb: job.spec.read_ahead_kb, ..spec });
     Ok(SmallestJob { text, found, is_all })
 }
 
-/// `spec`, of which `job` was made, with the number of accesses of each phase, which can be made
-/// smaller.
+/// `spec`, from which `job` was made, with the resolved number of accesses of each phase, so that
+/// it can be reduced.
 fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
     let mut spec = spec.clone();
     for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {
@@ -103,7 +103,7 @@ fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
     spec
 }
 
-/// Whether the model of `job` decides otherwise with the series `like`.
+/// Whether the model decides differently in `job` with the series `like`.
 fn distinguishes(
     job: &Job,
     like: Option<Series>,
@@ -116,8 +116,8 @@ fn distinguishes(
     Ok(model_lines(&case, like, seen)? != model_lines(&case, job.rules.series, seen)?)
 }
 
-/// The first of `few` of which kernel and model differ in a way that is `alike`. Those that cannot
-/// be run do not differ.
+/// The first of `few` in which kernel and model differ in the way `alike`. A job that cannot run
+/// does not differ.
 fn first_with_same_difference(
     bench: &mut ConformBench,
     few: &[(usize, Job)],

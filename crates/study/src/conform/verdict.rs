@@ -1,4 +1,4 @@
-//! From what was found of jobs to what it comes to.
+//! Derives the record from the findings of jobs.
 
 use filemap_job::JobSpec;
 use filemap_job::program::Job;
@@ -13,21 +13,22 @@ use super::shrink::ShrinkContext;
 use crate::engine::Progress;
 use crate::error::Error;
 
-/// A job that was to be compared, about one of its files.
+/// A job to be compared, restricted to one of its files.
 pub(super) struct ComparedJob<'a> {
-    /// What the report calls it.
+    /// Name in the report.
     pub(super) name: String,
-    /// As a job file.
+    /// The job as a job file.
     pub(super) text: String,
-    /// As it was written, where that can be made smaller.
+    /// The job as written, if it can be shrunk.
     pub(super) spec: Option<&'a JobSpec>,
     pub(super) job: &'a Job,
     pub(super) file: usize,
     pub(super) finding: Finding,
 }
 
-/// What `compared` comes to, without a footer: each difference with a small job, for which more is
-/// run on `bench`, and what other series explain. `validate` makes jobs for its kernel.
+/// The record of `compared`, without a footer: each difference with a shrunk job, for which further
+/// jobs run on `bench`, and the series that explain the kernel. `validate` makes jobs for the
+/// compared kernel.
 ///
 /// # Errors
 /// Errors of the bench.

@@ -160,7 +160,7 @@ pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
     })
 }
 
-/// How many pages were copied. Children write to a part of the memory each.
+/// Number of copied pages. Each child writes to its own part of the memory.
 fn copied(operation: Operation, own: Option<&SchemeFigures>, pages: u64) -> String {
     let is_all = |copied: u64| copied == pages || !operation.is_single_threaded();
     match own.map(|own| (own.copied, own.reused)) {

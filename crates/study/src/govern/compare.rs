@@ -181,8 +181,8 @@ impl GovernCompareRecord {
         own.map(|sample| &sample.run)
     }
 
-    /// Differences in behaviour. What the program prints is compared only where its plain runs
-    /// agree among themselves.
+    /// Differences in behaviour. The program's output is compared only if it is the same in all
+    /// plain runs.
     fn differences(&self) -> Vec<String> {
         let exit = exits::differ(&self.endings).then(|| {
             format!(
@@ -200,7 +200,7 @@ impl GovernCompareRecord {
         exit.into_iter().chain(outputs).collect()
     }
 
-    /// Sentences about output that cannot be compared, since plain runs differ among themselves.
+    /// Sentences about output that cannot be compared because plain runs differ among themselves.
     pub(super) fn unsteady_outputs(&self) -> impl Iterator<Item = String> {
         let is_unsteady =
             |output: &&Observable| !all_agree(self.runs_of(GovernVariant::Plain), **output);

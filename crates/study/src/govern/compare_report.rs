@@ -72,7 +72,7 @@ const TESTED: &str = "p is how often chance alone sets runs apart as much (unpai
                       test on ranks). The figures are those of the program and of \
                       all that it started and waited for.";
 
-/// Maximum width of a verdict, so that the table fits the width of text reports.
+/// Maximum width of a verdict, so that the table fits into text reports.
 const VERDICT_COLUMNS: usize = 13;
 
 /// Verdict, p-value and ranges of each measure.

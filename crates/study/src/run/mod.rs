@@ -60,7 +60,7 @@ pub fn run(
     Ok(RunRecord::new(record, &job, history, command))
 }
 
-/// The record of a job, as JSON holds it.
+/// The record of a job, as stored in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct RunRecord {

@@ -72,7 +72,7 @@ impl Measure {
     }
 }
 
-/// Tests whether a figure of `variant` differs from that of `plain` by more than `margin` and
+/// Tests whether a figure of `variant` differs from the one of `plain` by more than `margin` and
 /// chance.
 pub fn compare_samples<'a>(
     plain: impl IntoIterator<Item = &'a RunSample>,
@@ -97,7 +97,7 @@ pub struct MeasureComparison {
     pub change_percent: Option<f64>,
     /// p-value of the permutation test.
     pub p_value: f64,
-    /// What governed runs are, where the runs can tell.
+    /// How governed runs compare, if the runs can tell.
     pub verdict: String,
     /// No published value exists.
     error: Option<f64>,

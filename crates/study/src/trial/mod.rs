@@ -1,7 +1,7 @@
-//! A/B trials: variants of a program run in turn on this machine, and are compared with the program
-//! as it is.
+//! A/B trials: variants of a program run in turn on this machine and are compared with the
+//! unchanged program.
 //!
-//! A program is measured by what the kernel accounts to children that were waited for.
+//! A program's costs are what the kernel accounts to waited-for children.
 
 mod governed;
 mod measure;
@@ -35,10 +35,10 @@ const OWN_LINE_PREFIX: &[u8] = b"filemap: ";
 /// How a variant of a program is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Treatment {
-    /// As it is.
+    /// Unchanged.
     #[default]
     Plain,
-    /// With advice from outside in place of its own, and with this fault-around size.
+    /// With enforced advice in place of its own, and with this fault-around size.
     Advised { rules: Vec<AdviceRule>, fault_around_bytes: Option<u64> },
     /// Under `filemap govern` with these flags.
     Governed { flags: Vec<String> },
@@ -47,7 +47,7 @@ pub enum Treatment {
 /// One run of a variant.
 pub struct TrialRun {
     pub sample: RunSample,
-    /// What became of the advice from outside.
+    /// Result of enforcing the advice.
     pub enforcement: EnforcementReport,
     /// The files that were governed; empty for other treatments.
     pub governed: GovernedFiles,
@@ -64,11 +64,11 @@ pub struct Trial<'a, E> {
 }
 
 impl<E: Engines> Trial<'_, E> {
-    /// Runs each of `treatments` `runs` times, and gives each run to `on_run` with the index of its
-    /// treatment. They rotate, so that what a run leaves behind favours none of them.
+    /// Runs each of `treatments` `runs` times in rotation, so that side effects of a run favour
+    /// none of them. Passes each run to `on_run` with the index of its treatment.
     ///
     /// # Errors
-    /// When the program cannot be run; errors of `on_run`.
+    /// The program cannot be run; errors of `on_run`.
     pub fn run_in_turn(
         &mut self,
         treatments: &[Treatment],
@@ -87,7 +87,7 @@ impl<E: Engines> Trial<'_, E> {
     /// Drops the files from the page cache, and runs the program once.
     ///
     /// # Errors
-    /// When it cannot be run, or a setting of the machine cannot be changed for it.
+    /// It cannot be run, or a machine setting cannot be changed for it.
     pub fn run(&mut self, treatment: &Treatment) -> Result<TrialRun, Error> {
         let _fault_around = match treatment {
             Treatment::Advised { fault_around_bytes: Some(bytes), .. } => {
@@ -121,7 +121,7 @@ impl<E: Engines> Trial<'_, E> {
     }
 }
 
-/// The order in which `variants` are run: 0 1 2, 1 2 0, 2 0 1 and so on.
+/// The order in which `variants` run: 0 1 2, 1 2 0, 2 0 1 and so on.
 fn rotation(variants: usize, rounds: u64) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |round| {
         let first = (round % variants as u64) as usize;
@@ -132,7 +132,7 @@ fn rotation(variants: usize, rounds: u64) -> impl Iterator<Item = usize> {
 /// Runs `program` once, without input, to its end.
 ///
 /// # Errors
-/// When it cannot be run, or stops itself and nobody continues it.
+/// It cannot be run, or stops itself and nobody continues it.
 fn run_metered(program: &Program) -> Result<MeteredRun, Error> {
     let metered = metered::run(&mut program.command(), OWN_LINE_PREFIX);
     let metered = metered.map_err(|error| match error.kind() {
@@ -143,16 +143,16 @@ fn run_metered(program: &Program) -> Result<MeteredRun, Error> {
         )),
         _ => launch_error(program, &error).into(),
     });
-    // A program that was ended together with this command has no exit of its own.
+    // If the shutdown of this command killed the program, its exit status is meaningless.
     shutdown::wait_if_begun();
     metered
 }
 
-/// Drops the files at `paths` from the page cache, and returns how many of their bytes stay there.
-/// Files that cannot be dropped at all are added to `notes`, once.
+/// Drops the files at `paths` from the page cache, and returns how many of their bytes remain
+/// cached. Files that cannot be dropped at all are added to `notes`, once.
 ///
 /// # Errors
-/// When a signal ends this command.
+/// A signal ends this command.
 fn drop_all<'a>(
     paths: impl Iterator<Item = &'a Path>,
     notes: &mut Vec<String>,

@@ -1,4 +1,4 @@
-//! Samples of runs, and how the runs of a variant behave differently from plain ones.
+//! Samples of runs, and differences in behaviour between the runs of a variant and plain runs.
 
 use filemap_job::Spread;
 use filemap_kernel::metered::MeteredRun;
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::samples;
 
-/// One run of a program, with all processes that it started and waited for.
+/// A run of a program, including all processes that it started and waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSample {
-    /// Its exit code; null where a signal ended it.
+    /// Exit code; null if a signal ended the program.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended it.
     pub signal: Option<i32>,
-    /// Bytes that were read from disks.
+    /// Bytes read from disks.
     #[serde(default)]
     pub bytes_read: u64,
-    /// The same in pages.
+    /// Pages read from disks.
     #[serde(default)]
     pub pages_read: u64,
     /// Faults that waited for a disk.
     pub major_faults: u64,
-    /// From its start to its end.
+    /// Elapsed time.
     pub elapsed_ns: u64,
     /// User and system time.
     pub cpu_ns: u64,
-    /// Bytes of the files of the trial that were in the page cache before the run.
+    /// Bytes of the trial's files in the page cache before the run.
     pub cached_bytes: u64,
-    /// Digest of what it wrote to stdout.
+    /// Digest of its stdout.
     pub stdout: String,
-    /// Digest of what it wrote to stderr, without the lines that filemap itself writes there.
+    /// Digest of its stderr, without the lines that filemap itself writes.
     pub stderr: String,
 }
 
 impl RunSample {
-    /// A run, of which `dropped_bytes` were read before its advice held and are not counted, with
-    /// `cached_bytes` of its files in the page cache before.
+    /// A run; `dropped_bytes` were read before its advice took effect and are not counted.
+    /// `cached_bytes` of its files were in the page cache before.
     pub fn new(metered: &MeteredRun, dropped_bytes: u64, cached_bytes: u64) -> RunSample {
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();
@@ -59,7 +59,7 @@ impl RunSample {
     }
 }
 
-/// A figure of each run.
+/// One figure of each run.
 pub fn values<'a>(
     runs: impl IntoIterator<Item = &'a RunSample>,
     value: fn(&RunSample) -> u64,
@@ -67,7 +67,7 @@ pub fn values<'a>(
     samples(runs.into_iter().map(value))
 }
 
-/// The spread of a figure over runs, of which there is at least one.
+/// Spread of a figure over at least one run.
 pub fn spread<'a>(
     runs: impl IntoIterator<Item = &'a RunSample>,
     value: fn(&RunSample) -> u64,
@@ -75,8 +75,8 @@ pub fn spread<'a>(
     Spread::of(runs.into_iter().map(value)).expect("each variant has a run")
 }
 
-/// A part of a program's behaviour that advice must not change: its name, and a text that is equal
-/// for equal behaviour.
+/// An aspect of behaviour that advice must not change: its name, and a text that is equal for equal
+/// behaviour.
 pub type Observable = (&'static str, fn(&RunSample) -> String);
 
 /// How the program ended.
@@ -100,8 +100,8 @@ pub fn all_agree<'a>(mut runs: impl Iterator<Item = &'a RunSample>, (_, text): O
     runs.all(|run| Some(text(run)) == first)
 }
 
-/// Whether some of `runs` behave differently from all plain runs. Nothing follows where the plain
-/// runs already differ among themselves.
+/// Whether some of `runs` behave differently from all plain runs. Always false if the plain runs
+/// already differ among themselves.
 pub fn differs_from_plain<'a>(
     runs: impl Iterator<Item = &'a RunSample>,
     plain: impl Iterator<Item = &'a RunSample> + Clone,

@@ -28,9 +28,9 @@ pub enum Verdict {
 /// Differences too small to matter, even where they are statistically significant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// In the unit of the figures.
+    /// Absolute, in the unit of the figures.
     pub least: f64,
-    /// As a share of the figure before.
+    /// Relative to the figure before.
     pub share: f64,
 }
 
@@ -61,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// Renders the verdict with the figure's own words, such as [`TIME_WORDS`].
+    /// Renders the verdict with words for the figure, such as [`TIME_WORDS`].
     pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
         match self {
             Verdict::Less => less,
@@ -86,7 +86,7 @@ pub struct TestResult {
     /// Median of the samples before the change; `after` likewise.
     pub before: f64,
     pub after: f64,
-    /// Probability that chance alone sets the samples apart as much.
+    /// Probability that chance alone separates the samples this much.
     pub p_value: f64,
     /// Smallest p-value that this number of runs can reach.
     pub least_p_value: f64,

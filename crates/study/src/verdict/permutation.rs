@@ -1,10 +1,10 @@
-//! Permutation tests on ranks: the probability that chance alone sets samples apart as much.
+//! Permutation tests on ranks: the probability that chance alone separates the samples this much.
 
 /// Significance level: a larger p-value shows no difference.
 pub const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 /// Maximum number of samples whose rank sums are enumerated. Beyond it the normal approximation of
-/// the rank sum is exact enough.
+/// the rank sum is accurate enough.
 const MAX_EXACT_SAMPLES: usize = 120;
 
 /// Two-sided p-value of the rank-sum test: the share of all partitions of the figures whose rank

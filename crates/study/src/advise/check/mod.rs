@@ -1,5 +1,5 @@
-//! `advise --check`: the program runs as it is and with the best changes in turn, and its figures
-//! are compared with the predictions.
+//! `advise --check`: runs the program unchanged and with the best changes in turn, and compares its
+//! figures with the predictions.
 
 mod report;
 mod running;
@@ -18,19 +18,20 @@ pub use crate::trial::DEFAULT_RUNS;
 use crate::trial::{EXIT, OUTPUTS, Observable, RunSample, differs_from_plain, spread, values};
 use crate::verdict::p_value;
 
-/// The runs of one variant: with a change, or as it is.
+/// The runs of one variant: with a change, or unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct CheckVariant {
-    /// The position in `tried`; `null` is the program as it is.
+    /// Index in `tried`; `null` for the unchanged program.
     pub tried: Option<usize>,
     pub changes: Vec<String>,
     pub pages_read: Spread,
     pub major_faults: Spread,
     pub elapsed_ns: Spread,
-    /// p-value of its times against the unchanged program's; `null` for the unchanged program.
+    /// p-value of its times against the unchanged program's; `null` for the unchanged program
+    /// itself.
     pub p_value: Option<f64>,
-    /// How it compares with the unchanged program; `null` for the unchanged program itself.
+    /// Comparison with the unchanged program; `null` for the unchanged program itself.
     pub beside: Option<String>,
     /// In the order in which they were made.
     pub runs: Vec<RunSample>,
@@ -41,10 +42,10 @@ pub struct CheckVariant {
 #[schemars(rename = "CheckLeftOut")]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct SkippedChange {
-    /// The position in `tried`.
+    /// Index in `tried`.
     pub tried: usize,
     pub changes: Vec<String>,
-    /// The end of a sentence.
+    /// The reason, as the end of a sentence.
     pub reason: String,
 }
 
@@ -59,7 +60,7 @@ pub enum CheckVerdict {
     Tie,
     /// Another variant is faster.
     NotConfirmed,
-    /// The program reads more or takes longer with it than as it is.
+    /// With it the program reads more or takes longer than unchanged.
     Refuted,
     /// There were too few runs.
     #[default]
@@ -75,10 +76,9 @@ pub struct Check {
     pub verdict: CheckVerdict,
     /// The verdict as a sentence.
     pub text: String,
-    /// The answer that was checked, as a position in `tried`; `null` is to leave the program as it
-    /// is.
+    /// Index in `tried` of the checked answer; `null` if the answer is to change nothing.
     pub answer: Option<usize>,
-    /// The program as it is first.
+    /// The variants, the unchanged program first.
     pub variants: Vec<CheckVariant>,
     pub left_out: Vec<SkippedChange>,
     /// Differences in behaviour with a change. There should be none.
@@ -100,8 +100,8 @@ const PAGES_READ: fn(&RunSample) -> u64 = |run| run.pages_read;
 const ELAPSED_NS: fn(&RunSample) -> u64 = |run| run.elapsed_ns;
 
 impl Check {
-    /// With the comparison of `variants`: the program as it is, and then changes by their index in
-    /// `tried`, each with at least one run.
+    /// Compares `variants`: the unchanged program first, then changes by their index in `tried`,
+    /// each with at least one run.
     fn with_results(
         mut self,
         advice: &AdviseRecord,
@@ -125,8 +125,8 @@ impl Check {
         self
     }
 
-    /// Differences in behaviour between runs with a change and plain ones, as sentences without a
-    /// full stop. What differs among the plain runs already is not compared.
+    /// Differences in behaviour between changed and plain runs, as sentences without a full stop.
+    /// Behaviour that already differs among the plain runs is not compared.
     fn differences(&self) -> Vec<String> {
         let Some((plain, others)) = self.variants.split_first() else { return Vec::new() };
         let differences = |observable: &Observable| {
@@ -142,7 +142,7 @@ impl Check {
         [EXIT].iter().chain(&OUTPUTS).flat_map(differences).collect()
     }
 
-    /// Whether the answer of `advice` is refuted, or the program did other work than was recorded.
+    /// Whether the answer of `advice` is refuted, or the program did not do the recorded work.
     pub fn fails(&self, advice: &AdviseRecord) -> bool {
         self.verdict == CheckVerdict::Refuted
             || verdict::other_work(&advice.now, &self.variants[0]).is_some()

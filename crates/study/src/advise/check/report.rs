@@ -65,7 +65,7 @@ const COUNTS: [Column<CheckRow>; 6] = {
     ]
 };
 
-/// Times, predicted and measured, and how each variant compares with the program as it is.
+/// Predicted and measured times, and how each variant compares with the unchanged program.
 const TIMES: [Column<CheckRow>; 6] = {
     use Unit::{Nanoseconds, Text};
     [

@@ -1,4 +1,4 @@
-//! Runs the recorded program as it is and with the best changes, in turn, on a cold page cache.
+//! Runs the recorded program unchanged and with the best changes, in turn, on a cold page cache.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,10 +27,10 @@ pub fn shell_line(words: &[OsString]) -> String {
 
 impl Check {
     /// Measures the best changes of `advice` for `job`, which `program` runs, with `runs` runs of
-    /// each variant. With `may_apply`, settings of the machine are changed for that.
+    /// each variant. With `may_apply`, machine settings are changed for that.
     ///
     /// # Errors
-    /// When the program cannot be run, its files are not as they were recorded, or it changes them.
+    /// The program cannot be run, its files differ from the recorded ones, or it changes them.
     pub fn run(
         advice: &AdviseRecord,
         job: &Job,
@@ -62,7 +62,7 @@ impl Check {
         let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
         let paths = files.iter().map(|(path, _)| path.clone()).collect();
         let mut trial = Trial { engines, program, files: paths, notes };
-        // A first run brings into memory what the program needs besides its files.
+        // A first run loads what the program needs besides its files.
         trial.run(&Treatment::Plain)?;
         check_unchanged(&files)?;
         progress.advance();
@@ -91,7 +91,7 @@ impl Check {
     }
 }
 
-/// The runs of a variant, and what became of its advice in each.
+/// The runs of a variant, and the result of enforcing its advice in each.
 #[derive(Default)]
 struct MeasuredVariant {
     runs: Vec<RunSample>,
@@ -99,7 +99,7 @@ struct MeasuredVariant {
 }
 
 impl MeasuredVariant {
-    /// Why its advice was not applied in each run, as the end of a sentence; `None` where it was.
+    /// Why its advice was not applied in each run, as the end of a sentence; `None` if it was.
     fn unapplied_reason(&self, treatment: &Treatment) -> Option<String> {
         let is_applied =
             |report: &EnforcementReport| report.applied_rules.iter().all(|is_applied| *is_applied);
@@ -136,7 +136,7 @@ fn check_unchanged(files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes on pages that were read before the advice held.
+/// Notes on pages that were read before the advice took effect.
 fn dropped_notes(variants: &[MeasuredVariant]) -> Vec<String> {
     let reports = || variants.iter().flat_map(|variant| &variant.enforcements);
     let dropped = reports().map(|report| report.dropped_pages).max().unwrap_or(0);
@@ -166,7 +166,7 @@ fn file_stamp(path: &Path) -> Option<FileStamp> {
     Some((data.len(), data.mtime(), data.mtime_nsec(), data.ino()))
 }
 
-/// The recorded files that exist. Those that matter for the advice have to.
+/// The recorded files that exist. It is an error if one that matters for the advice does not.
 fn recorded_files(advice: &AdviseRecord, job: &Job) -> Result<Vec<(PathBuf, FileStamp)>, Error> {
     let counting = advice.now.files_that_count();
     let mut files = Vec::new();

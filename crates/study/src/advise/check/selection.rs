@@ -1,4 +1,4 @@
-//! Selects the changes that are measured, and how the program runs with each.
+//! Selects the changes to measure, and how the program runs with each.
 
 use filemap_job::program::Job;
 
@@ -6,25 +6,25 @@ use crate::advise::rules;
 use crate::advise::{AdviceChange, AdviceTrial, AdviseRecord};
 use crate::trial::Treatment;
 
-/// Maximum number of changes that are measured.
+/// Maximum number of changes to measure.
 const MAX_MEASURED: usize = 5;
 
-/// Maximum number of ties with the answer among them; the rest is for other changes.
+/// Maximum number of ties with the answer among them.
 const MAX_TIES: usize = 2;
 
-/// The changes that are measured.
+/// The changes to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The answer among the changes that can be measured; `None` leaves the program as it is.
+    /// The best answer that can be measured; `None` if it is to change nothing.
     pub answer: Option<usize>,
-    /// Indexes into `tried`, with how the program is run.
+    /// Indexes into `tried`, with how the program runs.
     pub trials: Vec<(usize, Treatment)>,
     /// Answers that cannot be measured, each with the reason as the end of a sentence.
     pub left_out: Vec<(usize, String)>,
 }
 
-/// How `program` runs with `changes`. With `may_apply`, settings of the machine may be changed for
-/// it. The error is the end of a sentence.
+/// How `program` runs with `changes`. With `may_apply`, machine settings may be changed for it. The
+/// error is the end of a sentence.
 fn treatment(
     program: &Job,
     changes: &[AdviceChange],

@@ -12,7 +12,8 @@ fn lookups() -> AdviseRecord {
     tried(outcome(500_000, 1600), changes).with_conclusions("lookups", None)
 }
 
-/// Five runs that read about `pages` pages and take about `ms`, each a `step` more.
+/// Five runs that read about `pages` pages and take about `ms`, each `step` more than the one
+/// before.
 fn runs(pages: u64, ms: u64, step: u64) -> Vec<RunSample> {
     let run = |number: u64| RunSample {
         pages_read: pages + number,
@@ -93,7 +94,7 @@ fn refutes_wrong_answer() {
     assert!(!fails(&check(Some(0), &[PLAIN, (3000, 400, 5)])));
 }
 
-/// The program fails at once, as when started in another directory.
+/// The program fails immediately, as if started in another directory.
 #[test]
 fn does_not_test_program_without_its_input() {
     let mut failing = measured(None, &[(0, 2, 0), (0, 2, 0)]);

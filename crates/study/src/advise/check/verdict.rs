@@ -48,8 +48,8 @@ pub(super) fn text(found: [Verdict; 2]) -> String {
     }
 }
 
-/// A sentence if the plain runs did other work than was recorded: a signal ended one, or they read
-/// hardly any of the predicted pages, like a program that does not find its input.
+/// A sentence if the plain runs did not do the recorded work: a signal ended one, or they read
+/// hardly any of the predicted pages, as if the program did not find its input.
 pub(super) fn other_work(now: &TrialOutcome, plain: &CheckVariant) -> Option<String> {
     if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));
@@ -86,7 +86,7 @@ fn too_few(check: &Check) -> Option<String> {
     })
 }
 
-/// The verdict on the answer of `check`; `now` is the prediction for the program as it is.
+/// The verdict on the answer of `check`; `now` is the prediction for the unchanged program.
 pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String) {
     let plain = &check.variants[0];
     let Some(own) = check.variants.iter().find(|variant| variant.tried == check.answer) else {

@@ -30,10 +30,10 @@ const SCHEME_COUNT: usize = SCHEMES.len();
 /// The size of folios in bytes, and an operation.
 type TimedOperation = (u64, Operation);
 
-/// Checks that there is enough memory now.
+/// Checks that enough memory is available.
 ///
 /// # Errors
-/// When there is not, with a remedy for the source of the size.
+/// There is not enough; the remedy depends on the source of the size.
 pub fn check_memory(job: &FolioOps, source: SizeSource) -> Result<(), Error> {
     memory_budget::check(job, source, cpus(), available_bytes())
 }
@@ -112,7 +112,7 @@ fn scheme<C: Mapcount + 'static>(
 /// The order of folios of this size.
 ///
 /// # Errors
-/// When there is none, which no valid job has.
+/// No order has this size, which cannot happen for a valid job.
 fn folio_order(folio_bytes: u64) -> Result<Order, Error> {
     Ok(Order::new((folio_bytes / PAGE_BYTES).ilog2())?)
 }
@@ -157,7 +157,7 @@ fn sample(
 }
 
 /// Calls `act` for each of `count` schemes and returns the results in their order. Every other turn
-/// goes backwards, since each scheme finds the caches as the one before has left them.
+/// goes backwards, since each scheme finds the caches as its predecessor left them.
 fn alternate<T>(
     turn: usize,
     count: usize,

@@ -54,8 +54,8 @@ struct CopySetup {
     seed: u64,
 }
 
-/// Adds a sample of each scheme to each of `runs`: `children` that write at the same time, after
-/// one repeat that warms up. They and their parent share the memory of `job`.
+/// Adds a sample of each scheme to each of `runs`: `children` writing in parallel, after one
+/// warm-up repeat. They and their parent share the memory of `job`.
 pub fn time_children(
     job: &FolioOps,
     timed: TimedOperation,
@@ -134,10 +134,10 @@ fn contend<C: Mapcount>(order: Order) -> Result<Vec<ThreadRun>, Error> {
     Ok(runs.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// Runs each of `bodies` on a thread of its own, at the same time.
+/// Runs each of `bodies` on its own thread, in parallel.
 ///
 /// # Errors
-/// When a thread cannot be started. Then none of `bodies` has run.
+/// A thread cannot be started; then none of `bodies` has run.
 fn run_together<T: Send, F: FnOnce() -> T + Send>(
     bodies: Vec<F>,
     thread: impl Fn() -> Builder,

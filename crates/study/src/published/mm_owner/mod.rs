@@ -103,7 +103,7 @@ fn is_in(cell: &Cell, unit: &str) -> bool {
     cell.unit.as_deref() == Some(unit)
 }
 
-/// The form that was run, and how long it takes.
+/// The extent of the run, and how long it takes.
 fn form<'a>(series: &Series, benchmark: &Cell) -> Values<'a> {
     let memory = benchmark.count("bytes");
     let locked = benchmark.read("locked_ns").map(|Figure { median, min, max, .. }| {
@@ -127,8 +127,8 @@ fn verdict_counts<'a>(cells: &[Cell], verdicts: [&str; 2]) -> Option<Values<'a>>
     (all > 0).then(|| vec![("hold", hold.to_string()), ("all", all.to_string())])
 }
 
-/// The cost of a fault, in nanoseconds, with which each cell of reuse would be as published. It is
-/// negative where reuse gains less than published.
+/// The cost of a fault, in nanoseconds, with which each reuse cell would match its published
+/// figure. Negative if reuse gains less than published.
 fn fault_ns(cells: &[Cell]) -> Vec<f64> {
     let reuses = |cell: &Cell| {
         let reuses = Operation::ALL.iter().filter(|operation| operation.reuses());
@@ -142,7 +142,8 @@ fn fault_ns(cells: &[Cell]) -> Vec<f64> {
     cells.iter().filter(|cell| is_in(cell, PERCENT)).filter_map(cost_ns).collect()
 }
 
-/// In how many cells reuse gains more than published, and which costs of a fault explain that.
+/// The number of cells in which reuse gains more than published, and the fault costs that explain
+/// them.
 fn reuse(series: &Series, faults_ns: &[f64]) -> String {
     let all = ("all", faults_ns.len().to_string());
     let more: Vec<f64> = faults_ns.iter().copied().filter(|cost_ns| *cost_ns > 0.0).collect();
