@@ -1,8 +1,8 @@
 //! Observes running processes and acts on them from outside.
 //!
 //! Nothing is loaded into the observed process: its mappings and page faults come from perf events,
-//! tracepoints, `/proc` and the page tables. The crate attaches no policy to an [`Event`]; what to
-//! do with it is up to the caller.
+//! tracepoints, `/proc` and the page tables. This crate has no policy; callers decide what to do
+//! with an [`Event`].
 
 // Items whose name documents them fully carry no comment.
 #![allow(missing_docs)]

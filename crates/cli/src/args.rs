@@ -418,7 +418,7 @@ pub struct RecordArgs {
     /// Record this running process and the processes that it starts. May be repeated.
     #[arg(long, value_name = "PID", conflicts_with_all = ["show", "import", "cgroup"])]
     pub pid: Vec<u32>,
-    /// Record the processes of this cgroup, such as that of a container or a systemd unit.
+    /// Record the processes of this cgroup, for example of a container or a systemd unit.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["show", "import"])]
     pub cgroup: Option<String>,
     /// Record for this time, then detach from the processes [default: until they exit, or Ctrl-C].

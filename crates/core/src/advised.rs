@@ -1,9 +1,9 @@
 //! MADV_COLD and MADV_PAGEOUT: which folios of a range are deactivated or evicted.
 //!
-//! In a memory cgroup, MADV_PAGEOUT is not reclaim for want of memory: the kernel records these
-//! evictions by the machine-wide clock, and judges refaults by the machine-wide active list. As the
-//! machine is not modelled, that list is assumed to be longer than all evictions in between, so
-//! such a folio returns to the active list.
+//! In a memory cgroup, MADV_PAGEOUT is not reclaim caused by memory pressure: the kernel records
+//! these evictions by the machine-wide clock, and judges refaults by the machine-wide active list.
+//! As the machine is not modelled, that list is assumed to be longer than all evictions in between,
+//! so such a folio returns to the active list.
 
 use crate::address::entries::{Layer, MappedFile};
 use crate::address::mapping::FileMapping;
@@ -54,7 +54,7 @@ pub struct FolioUsers {
     pub has_other_process: bool,
 }
 
-/// What happens to the folio `met`.
+/// Decides about the folio `met`.
 ///
 /// Mirrors `madvise_cold_or_pageout_pte_range`, 6.1, 6.6, 6.12 and 6.18. Test: `tests/advised.rs`.
 pub fn advised_action(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
-/// Why a readahead window was asked for.
+/// Why a readahead window was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -34,9 +34,9 @@ pub enum Cause {
     SequentialForced,
     /// A `read(2)` that missed the cache, of an open file advised RANDOM.
     ReadForced,
-    /// The program asked for the pages (MADV_WILLNEED, POSIX_FADV_WILLNEED).
+    /// The program requested the pages (MADV_WILLNEED, POSIX_FADV_WILLNEED).
     WillNeed,
-    /// A governor asked for the pages after a major fault.
+    /// A governor requested the pages after a major fault.
     Governor,
 }
 
@@ -68,7 +68,7 @@ impl Cause {
         )
     }
 
-    /// Whether a hit on a marked folio asked for the window.
+    /// Whether a hit on a marked folio requested the window.
     pub const fn is_async(self) -> bool {
         matches!(self, Cause::AsyncFault | Cause::AsyncRead)
     }
@@ -100,7 +100,7 @@ impl Lock {
 pub struct ReadaheadSnapshot {
     /// The page that was accessed.
     pub index: PageIndex,
-    /// Pages asked for.
+    /// Requested pages.
     pub req: PageCount,
     /// Folio order of the stream.
     pub order: Order,
@@ -123,20 +123,20 @@ pub enum Decision {
     /// Readahead was entered with this state, for a miss of a stream or a hit on a mark
     /// (`page_cache_sync_ra`, `page_cache_async_ra`).
     Entered {
-        /// Why.
+        /// The cause.
         cause: Cause,
         /// The request, and the state.
         #[serde(flatten)]
         found: ReadaheadSnapshot,
     },
-    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a single or a
+    /// A window was requested (`page_cache_ra_order`, or the unbounded calls of a single or a
     /// forced read).
     Readahead {
-        /// Why.
+        /// The cause.
         cause: Cause,
         /// The page that was accessed.
         index: PageIndex,
-        /// Folio order asked for.
+        /// Requested folio order.
         order: Order,
         /// First page of the window.
         start: PageIndex,
@@ -154,7 +154,7 @@ pub enum Decision {
         start: PageIndex,
         /// Pages, clipped to the end of the file and to the VMA where that bounds them.
         size: PageCount,
-        /// Pages after the mark, as asked for.
+        /// Pages after the mark, as requested.
         async_size: PageCount,
     },
     /// A marked folio was hit, and nothing absent was found within a window after it.
@@ -176,7 +176,7 @@ pub enum Decision {
         start: PageIndex,
         /// Order of each.
         order: Order,
-        /// How many folios.
+        /// Number of folios.
         folios: u64,
         /// First page of the folio that got the mark.
         #[serde(default)]
@@ -200,11 +200,11 @@ pub enum Decision {
         /// Its first page.
         start: PageIndex,
     },
-    /// A fault looked its page up in the cache.
+    /// A fault looked up its page in the cache.
     Lookup {
         /// The page.
         index: PageIndex,
-        /// Whether it was there.
+        /// Whether it was found.
         hit: bool,
         /// Whether this is the retry that may not drop its lock again.
         #[serde(default)]
@@ -215,12 +215,12 @@ pub enum Decision {
     },
     /// A fault took a lock.
     Locked {
-        /// Which.
+        /// The lock.
         lock: Lock,
     },
     /// A fault dropped the lock that it held.
     Dropped {
-        /// Which.
+        /// The lock.
         lock: Lock,
     },
     /// A fault or a read waited for a folio's data.
@@ -235,7 +235,7 @@ pub enum Decision {
         /// Whether it counts as major in the process's own accounting.
         #[serde(default)]
         major: bool,
-        /// How often it began.
+        /// Number of tries.
         #[serde(default)]
         tries: u32,
     },
@@ -253,7 +253,7 @@ pub enum Decision {
     },
     /// The following decisions are about this file; initially the first file.
     File {
-        /// Which.
+        /// The file.
         file: FileId,
     },
     /// A fault began, in logs made from tracepoints. The rules record [`Decision::Locked`] and
@@ -292,8 +292,8 @@ pub trait Log {
     /// no tracepoint shows it.
     fn mmap_miss_changed(&mut self, _change: MissChange) {}
 
-    /// Announces the cached file pages that an access is to, when it begins. Accesses to private
-    /// copies are not announced.
+    /// Announces the cached file pages of an access when it begins. Accesses to private copies are
+    /// not announced.
     fn describe_access(&mut self, _start: PageIndex, _pages: PageCount) {}
 
     /// Reports that a task waited for `ns` nanoseconds, when the wait ends.
@@ -304,7 +304,7 @@ pub trait Log {
 /// counter is at a bound, or where a series decides by something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissChange {
-    /// Why.
+    /// The cause.
     pub cause: MissChangeCause,
     /// The counter before.
     pub before: u16,
@@ -317,7 +317,7 @@ pub struct MissChange {
 pub enum MissChangeCause {
     /// A fault missed the page cache, in a mapping whose misses count.
     Miss {
-        /// Whether it reads a window all the same.
+        /// Whether it still reads a window.
         reads_window: bool,
     },
     /// A fault found its page cached.

@@ -20,5 +20,5 @@ pub mod series;
 pub mod units;
 mod word;
 
-/// The readahead governor's policy, a crate of its own.
+/// The readahead governor's policy, a separate crate.
 pub use filemap_policy as governor;

@@ -12,7 +12,7 @@ use crate::units::{FileId, PageCount, PageIndex};
 /// Implementations keep state; the rules decide what happens to it. All implementations behave
 /// identically, down to the order of evictions.
 pub trait PageCache: LruLists {
-    /// Approximate memory used, in bytes; 0 if nobody limits it.
+    /// Approximate memory used, in bytes; 0 if the caller does not limit it.
     fn held_bytes(&self) -> u64 {
         0
     }

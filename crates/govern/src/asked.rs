@@ -26,7 +26,7 @@ struct PageBlock {
 }
 
 impl RequestedPages {
-    /// Marks `pages` as requested at `now_ns`. Returns the runs new pages that were not marked
+    /// Marks `pages` as requested at `now_ns`. Returns the runs of pages that were not marked
     /// before.
     pub fn request(&mut self, pages: PageRange, now_ns: u64) -> Vec<PageRange> {
         let mut fresh: Vec<PageRange> = Vec::new();

@@ -445,7 +445,7 @@ impl Governor {
         self.statistics.processes.push(told);
     }
 
-    /// Retries the mappings that are due at `now_ns`, including those of idle processes.
+    /// Retries the mappings that are due at `now_ns`, even in idle processes.
     pub fn retry_idle(&mut self, now_ns: u64) {
         let is_due = |process: &GovernedProcess| {
             let is_idle = |own: &GovernedRange| match own.state {

@@ -78,7 +78,7 @@ impl AdviceJournal {
         self.entries.retain(|pid, _| kept(*pid));
     }
 
-    /// Reduces the file to the mappings in `left`, or removes it if there are none.
+    /// Reduces the file to the mappings in `left`, or removes it if `left` is empty.
     ///
     /// # Errors
     /// The file can be neither written nor removed.
@@ -176,7 +176,7 @@ impl StaleJournal {
         found
     }
 
-    /// Rewrites the file with the current entries, or removes it if there are none.
+    /// Rewrites the file with the current entries, or removes it if there are no entries.
     pub fn write(&self) -> io::Result<()> {
         let of =
             |own: &JournalEntry| JournalEntry::to_line(own.pid, Some(own.start_ticks), &own.range);

@@ -19,7 +19,7 @@ pub struct GovernedProcess {
     pub statistics: ProcessStatistics,
     /// `/proc/PID/maps` is not read again before this time.
     pub no_maps_until_ns: u64,
-    /// When mappings that could not be advised are retried; `None` if there are none.
+    /// When mappings that could not be advised are retried; `None` without such mappings.
     pub retry_at_ns: Option<u64>,
     /// Faults on pending mappings trigger no attempt before this time.
     pub no_retry_until_ns: u64,

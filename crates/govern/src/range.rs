@@ -82,8 +82,7 @@ impl GovernedRange {
             && own.offset_bytes.checked_sub(other.offset_bytes) == Some(own.address - other.address)
     }
 
-    /// The part of `other` that maps the same bytes of the same file at the same addresses; `None`
-    /// if there is none.
+    /// The part of `other` that maps the same bytes of the same file at the same addresses, if any.
     pub fn overlap(&self, other: &MappedRange) -> Option<MappedRange> {
         let own = &self.mapped;
         let (start, end) = (own.address.max(other.address), own.end().min(other.end()));

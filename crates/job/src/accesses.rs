@@ -144,7 +144,7 @@ impl Reads {
         Reads { random, listed: None, bytes, bs, done: 0, count }
     }
 
-    /// A block of `bs` bytes at each offset in `list`, all of which are below `bytes`.
+    /// A block of `bs` bytes at each offset in `list`; all offsets are below `bytes`.
     pub(crate) fn listed(list: Arc<Vec<u64>>, bytes: u64, bs: u64) -> Self {
         let count = list.len() as u64;
         Reads { random: None, listed: Some(list), bytes, bs, done: 0, count }

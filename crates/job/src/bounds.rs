@@ -37,7 +37,7 @@ pub const MAX_RUN_NS: u64 = 86_400_000_000_000;
 /// Maximum anonymous memory of the folio benchmark, in bytes: 1 TiB.
 pub const MAX_FOLIO_OPS_BYTES: u64 = 1 << 40;
 
-/// Maximum repeats of the folio benchmark, all of which are recorded.
+/// Maximum repeats of the folio benchmark; all are recorded.
 pub const MAX_FOLIO_OPS_RUNS: u64 = 1000;
 
 /// Maximum runs per job.

@@ -29,7 +29,7 @@ pub struct Job {
     pub rules: Rules,
     /// Memory limits, readahead and architecture.
     pub machine: Machine,
-    /// Seed of phases without a seed of their own, not 0.
+    /// Seed of phases without their own, not 0.
     pub seed: u64,
     /// Pages of anonymous memory.
     pub anonymous: PageCount,
@@ -213,7 +213,7 @@ impl Job {
         self.accesses().any(Phase::is_random)
     }
 
-    /// The job with another seed, for itself and for the phases without a seed of their own.
+    /// The job with another seed, for itself and for phases without their own.
     pub fn with_seed(&self, seed: u64) -> Job {
         let mut job = self.clone();
         for step in job.threads.iter_mut().flat_map(|thread| &mut thread.steps) {

@@ -116,8 +116,8 @@ impl JobFlags {
     /// Parses a job file.
     ///
     /// # Errors
-    /// One line with the line number: invalid TOML, an unknown or duplicate key, or a value value
-    /// the wrong type.
+    /// One line with the line number: invalid TOML, an unknown or duplicate key, or a value of the
+    /// wrong type.
     pub fn from_toml(text: &str) -> Result<JobFlags, Error> {
         toml::from_str(text).map_err(|error| {
             if job_file::has_tables(text) {

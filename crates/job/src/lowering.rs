@@ -1,5 +1,5 @@
 //! Lowering of flags to tables: the keys of a job without tables are turned into a job with one
-//! file, open, mapping and thread before anything else looks at them.
+//! file, open, mapping and thread, and nothing else handles them.
 
 use crate::Error;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_PHASES};
@@ -19,8 +19,8 @@ pub(crate) const OPEN: &str = "open";
 pub(crate) const MAPPING: &str = "mapping";
 
 impl JobFlags {
-    /// Validates the job and resolves defaults: [`JobSpec::validate`] value the job that these
-    /// flags describe.
+    /// Validates the job and resolves defaults: [`JobSpec::validate`] of the job that these flags
+    /// describe.
     ///
     /// # Errors
     /// As for [`JobSpec::from_flags`] and [`JobSpec::validate`].

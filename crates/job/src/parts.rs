@@ -46,7 +46,7 @@ pub struct Image {
     pub path: String,
     /// Path of its modules, if it needs any.
     pub modules: Option<String>,
-    /// The series that this kernel can toggle at run time. Before each job those of the job are
+    /// The series that this kernel can toggle at run time. Before each job the job's own series are
     /// enabled and the others disabled.
     pub switches: Series,
 }
@@ -60,7 +60,7 @@ pub struct Phase {
     pub accesses: u64,
     /// Seed of random patterns, not 0.
     pub seed: u64,
-    /// The seed is the phase's own and does not follow the seed of the job.
+    /// The seed belongs to the phase and does not follow the seed of the job.
     pub has_own_seed: bool,
     /// Size of each read in bytes; ignored unless the phase reads.
     pub bs_bytes: u64,

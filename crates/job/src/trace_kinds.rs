@@ -114,7 +114,8 @@ impl Seen {
         ShownKind::ALL.into_iter().filter(move |kind| !self.has(*kind))
     }
 
-    /// Whether calls of readahead are shown. Otherwise only the added folios give them away.
+    /// Whether readahead calls are shown. Otherwise they are visible only by the folios that they
+    /// add.
     pub fn has_readahead(self) -> bool {
         let kinds = [ShownKind::Sync, ShownKind::Async, ShownKind::Window, ShownKind::BasePages];
         kinds.into_iter().any(|kind| self.has(kind))

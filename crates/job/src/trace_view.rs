@@ -1,5 +1,5 @@
-//! The part of a decision log that a kernel's tracepoints show, which is what a model and a kernel
-//! are compared by.
+//! The part of a decision log that a kernel's tracepoints show, by which model and kernel are
+//! compared.
 //!
 //! Model and kernel both produce [`Decision`]s. A [`ShownLog`] reduces them to what tracepoints
 //! show. Everything that they do not show is defined here: causes, locks, credits, changes of
@@ -312,8 +312,8 @@ mod tests {
         assert_eq!(log.into_lines(), faulted);
     }
 
-    /// Linux 6.1 records the read position with each folio that it copies. How many folios it had
-    /// copied when it hit the mark depends on how many the device had delivered.
+    /// Linux 6.1 records the read position with each folio that it copies. The number of folios
+    /// copied before a hit on the mark depends on how many the device had delivered.
     #[test]
     fn a_read_that_notes_each_folio_shows_no_end_at_a_mark() {
         let found = ReadaheadSnapshot { previous_end: Some(4096), ..ReadaheadSnapshot::default() };

@@ -1,20 +1,15 @@
-//! Anonymous copy-on-write by several children, each of which runs on a thread of its own.
+//! Anonymous copy-on-write by several children, each on its own thread.
 //!
 //! The cases `anon-cow-rand` and `anon-cow-seq` of vm-scalability: a parent writes to its pages and
 //! forks one child for each CPU. All children write to all pages at the same time, in random or
 //! ascending order. Each write copies a page, since the parent maps it too.
 //!
-//! ```
-//! use filemap_mapcount::anon_cow::{AnonCow, WriteOrder};
-//! use filemap_mapcount::{MmOwner, Order};
+//! ``` use filemap_mapcount::anon_cow::{AnonCow, WriteOrder}; use filemap_mapcount::{MmOwner,
+//! Order};
 //!
-//! let mut cow = AnonCow::<MmOwner>::new(64, Order::new(2)?, 2)?;
-//! let mut children = cow.children(WriteOrder::Sequential, 1)?;
-//! for child in &mut children {
-//!     assert_eq!(child.run(|| 0)?.copied, 64);
-//! }
-//! // Dropping them unmaps their pages.
-//! drop(children);
+//! let mut cow = AnonCow::<MmOwner>::new(64, Order::new(2)?, 2)?; let mut children =
+//! cow.children(WriteOrder::Sequential, 1)?; for child in &mut children {
+//! assert_eq!(child.run(|| 0)?.copied, 64); } // Dropping them unmaps their pages. drop(children);
 //! # Ok::<(), filemap_mapcount::Error>(())
 //! ```
 
@@ -70,14 +65,14 @@ impl<C: Mapcount> AnonCow<C> {
         Self::with_contents(&Arc::new(contents), pages, order, children, &mut |_| ())
     }
 
-    /// The same in memory with these contents, which others may use before and after it. `advise`
+    /// Likewise, in memory with these contents, which others may use before and after it. `advise`
     /// gets the addresses of frames before their first use.
     ///
     /// # Errors
-    /// When there is not enough memory, or there are not enough ids.
+    /// There is not enough memory, or there are not enough ids.
     ///
     /// # Panics
-    /// When the contents are in use elsewhere.
+    /// The contents are in use elsewhere.
     pub fn with_contents(
         contents: &Arc<Contents>,
         pages: usize,

@@ -37,7 +37,8 @@ impl Order {
     }
 }
 
-/// A folio of order 1 or above: its counters, and those of its pages. Batches are ranges of pages.
+/// A folio of order 1 or above, with its counters and the counters of its pages. Batches are ranges
+/// of pages.
 pub struct Folio<C: Mapcount> {
     order: Order,
     counts: C,

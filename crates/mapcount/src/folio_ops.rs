@@ -146,13 +146,13 @@ impl<C: Mapcount> FolioOps<C> {
     }
 }
 
-/// Contents for operations over `pages` pages, each of which may be copied.
+/// Contents for operations over `pages` pages, with room for a copy of each.
 ///
-/// A kernel reaches its pages and frames through huge pages. To have that here too, ask for them in
+/// A kernel reaches its pages and frames through huge pages. To have that here too, request them in
 /// `advise`, which gets the addresses before their first use.
 ///
 /// # Errors
-/// When there is not enough memory.
+/// There is not enough memory.
 pub fn contents(
     pages: usize,
     advise: &mut dyn FnMut(Range<usize>),

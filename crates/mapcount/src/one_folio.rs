@@ -40,7 +40,7 @@ pub enum RunLimit {
     Ns(u64),
 }
 
-/// What a thread did.
+/// Result of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadRun {
     /// Rounds: all pages are mapped, the owner is queried, and all pages are unmapped.
@@ -145,7 +145,7 @@ impl RemainingCounts {
     }
 }
 
-/// Rounds per second of the slowest thread divided by those of the fastest: 1 is fair.
+/// Rounds per second of the slowest thread divided by the fastest thread's: 1 is fair.
 pub fn fairness(runs: &[ThreadRun]) -> f64 {
     let fold = |pick: fn(f64, f64) -> f64| runs.iter().map(ThreadRun::per_second).reduce(pick);
     fold(f64::min).zip(fold(f64::max)).map_or(1.0, |(slowest, fastest)| slowest / fastest)

@@ -11,7 +11,8 @@ use crate::mapcount::Mapcount;
 use crate::mm::{AddressSpace, Cpu, Memory, WriteKind};
 use crate::mm_id::MmIds;
 
-/// What happens to the server. Each process that writes does so once to each page of the heap.
+/// Order of the server's writes and exits. Each process that writes does so once to each page of
+/// the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
     /// All workers write, one after the other, while the master stays.

@@ -35,7 +35,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         match advice {
             Madvise::Flag(flag) => self.change(area, (from, end), VmaChange::Advice(flag), open),
             Madvise::WillNeed => {
-                // The kernel asks for each VMA by itself.
+                // The kernel handles each VMA separately.
                 let parts: Vec<_> = area.mapping.vmas(from, end).collect();
                 for (_, from, end) in parts {
                     self.will_need(Cause::WillNeed, from, end - from, open);

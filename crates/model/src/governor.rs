@@ -58,8 +58,8 @@ impl FileGovernor {
         FileGovernor { state, page_ns: costs.page_ns, limit }
     }
 
-    /// Handles a fault on a page of `open` through `area`: reads what the policy asks for, or
-    /// restores the advice if the kernel's own readahead is cheaper.
+    /// Handles a fault on a page of `open` through `area`: reads the pages that the policy returns,
+    /// or restores the advice if the kernel's own readahead is cheaper.
     pub fn on_fault<C: PageCache, L: Log>(
         &mut self,
         (index, touch): (PageIndex, TouchKind),

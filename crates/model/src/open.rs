@@ -1,4 +1,4 @@
-//! Open files, and what a job gives the rules: limits, mappings and devices.
+//! Open files, and the parts of a job that rules use: limits, mappings and devices.
 
 use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
@@ -10,7 +10,7 @@ use filemap_job::{Filesystem, Machine, Segment};
 
 use crate::profile::{DeviceProfile, Profile};
 
-/// An open file description: what `open(2)` makes, and what mappings keep a reference to.
+/// An open file description, as created by `open(2)` and referenced by mappings.
 #[derive(Debug)]
 pub struct OpenFile {
     /// Index of the open file description.

@@ -175,7 +175,7 @@ impl PendingFault {
         None
     }
 
-    /// Takes a lock. If the task is queued, it asks again after the wakeup.
+    /// Takes a lock. If the task is queued, it requests it again after the wakeup.
     fn lock<C: PageCache, L: Log>(
         &mut self,
         lock: Lock,

@@ -77,7 +77,8 @@ pub struct CpuCosts {
     /// Nanoseconds per entry that `mprotect(2)` changes; defaults to `entry_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protect_page_ns: Option<u64>,
-    /// Nanoseconds for which `fork(2)` holds `mmap_lock` for writing, and until its child exits.
+    /// Nanoseconds for which `fork(2)` holds `mmap_lock` for writing, and again until its child
+    /// exits.
     #[serde(default = "CpuCosts::fork_ns")]
     pub fork_ns: u64,
     /// Nanoseconds per zeroed page of a hole.

@@ -34,10 +34,10 @@ const RECENT_FAULTS: usize = 16;
 
 /// Costs and savings, in nanoseconds.
 ///
-/// Every read ahead is paid for, either from the rent, the accumulated cost of single-page faults,
-/// each nanosecond of which is spent at most once, or from credit, the estimated savings of earlier
-/// reads of the same size. The total cost is thus at most about twice the cheaper of single faults
-/// and whole regions.
+/// Every read ahead is paid for: either from rent, the accumulated cost of single-page faults, or
+/// from credit, the estimated savings of earlier reads of the same size. Each nanosecond is spent
+/// at most once. The total cost is thus at most about twice the cheaper of single faults and whole
+/// regions.
 #[derive(Clone, Debug)]
 pub struct ReadBudget {
     costs: Costs,

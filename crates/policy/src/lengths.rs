@@ -1,4 +1,4 @@
-//! What finished streams teach: the lengths of runs, and how much was read past their ends.
+//! What finished streams show: the lengths of runs, and how much was read past their ends.
 
 /// Lengths below this have buckets of their own.
 const EXACT_LENGTHS: u64 = 16;

@@ -147,7 +147,7 @@ pub enum EventKind {
         open: u32,
         /// Offset of the range, in bytes.
         offset_bytes: u64,
-        /// How long it is, in bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// `read(2)`, `pread(2)` and the like.
@@ -156,7 +156,7 @@ pub enum EventKind {
         open: u32,
         /// Offset, in bytes.
         offset_bytes: u64,
-        /// How long it is, in bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// The size of a file has changed.

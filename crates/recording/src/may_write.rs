@@ -18,7 +18,7 @@ struct MappedFile {
 }
 
 /// The first of the `events` by which the program writes to a file or may do so, as a sentence
-/// without its subject; `None` if there is none. Recordings do not contain `write(2)` calls.
+/// without its subject, if any. Recordings do not contain `write(2)` calls.
 ///
 /// # Errors
 /// The events cannot be read.

@@ -94,8 +94,8 @@ impl Mutant {
         Ok(format!("cargo test -p filemap-{package} --test {target} {}", self.test))
     }
 
-    /// The crate of the rule and the test target with the test: `of_` and the crate's name where
-    /// all tests are modules of `tests/main.rs`.
+    /// The crate of the rule and the test target with the test: `of_` and the crate's name if all
+    /// tests are modules of `tests/main.rs`.
     fn test_target(&self, repository: &Repository) -> Result<(String, String)> {
         let package = self.file.split('/').nth(1).context("the file lies in no crate")?;
         let tests = format!("crates/{package}/tests/");

@@ -230,7 +230,7 @@ impl PerfFollower {
 }
 
 impl LostRecords {
-    /// Reduces a lost event by what was already reported; `None` if nothing remains.
+    /// Reduces a lost event by the number already reported; `None` if nothing remains.
     fn without_reported(&mut self, event: Event) -> Option<Event> {
         let EventKind::Lost { records } = event.kind else { return Some(event) };
         let new = records.saturating_sub(self.not_reported_yet);

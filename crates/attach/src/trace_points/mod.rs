@@ -200,8 +200,8 @@ impl Tracepoints {
             if is_over { u64::MAX } else { now_ns().saturating_sub(MAX_RECORD_DELAY_NS) };
         let (points, own_pid) = (&self.points, self.own_pid);
         self.rings.read(until_ns, |record, _| {
-            // A child that enables its inherited events enables those of this process, too, whose
-            // records are dropped here.
+            // A child that enables its inherited events also enables this process's, whose records
+            // are dropped here.
             let is_told = |event: &TraceEvent| {
                 event.pid != own_pid || matches!(event.kind, TraceEventKind::Lost { .. })
             };

@@ -59,14 +59,14 @@ fn advised(
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
-    // The program, and those of its arguments that are files.
+    // The program, and its arguments that are files.
     if let Some((first, arguments)) = words.split_first() {
         let found = program::find(&words).map(|program| program.path);
         inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
     }
     let output = args.output.open(&inputs, &[])?;
     let spec = &mut input.spec;
-    // Where and how often the job file runs does not matter here.
+    // The engine, image and number of runs in the job file do not matter here.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
     let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
     check_ends(&program)?;

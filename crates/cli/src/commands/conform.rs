@@ -49,7 +49,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     told(output, &conform::of_jobs(&named, &on, args.first, &RealEngines, command)?)
 }
 
-/// The same for a job with tables.
+/// Likewise for a job with tables.
 fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Result<Outcome, Error> {
     let path = input.name();
     if args.fuzz.is_some() {
@@ -90,7 +90,7 @@ fn check_seed(input: &JobInput, fuzz: &Option<u64>, flags: &JobFlags) -> Result<
     Err(Error::Usage(message.to_string()))
 }
 
-/// Resolves what `spec` leaves to the file that it names, or with `kernel = "host"` to this
+/// Resolves the keys of `spec` that depend on the file it names, or with `kernel = "host"` on this
 /// machine.
 fn resolve(input: &JobInput, spec: &mut JobSpec) -> Result<(), Error> {
     let has_file = spec.existing_files().any(|file| !file.is_elf);

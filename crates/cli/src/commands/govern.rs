@@ -250,7 +250,7 @@ fn command(args: &GovernArgs) -> String {
     words.join(" ")
 }
 
-/// The flags that select what is governed, as arguments.
+/// The flags that select what to govern, as arguments.
 fn settings_flags(args: &GovernArgs) -> Vec<String> {
     let mut words = Vec::new();
     let mut flag = |name: &str, value: String| words.extend([name.to_string(), value]);

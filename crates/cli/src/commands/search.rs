@@ -97,7 +97,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     }
     let mut record = search.record(found, footer)?;
     record.footer.command += &format!(" --jobs {}", record.drawn());
-    // An interrupted search with a state file writes them when it is resumed and done.
+    // An interrupted search with a state file writes them once it has been resumed and completed.
     let goes_on = keeper.interrupts.times() > 0 && keeper.state.is_some();
     if let Some(files) = files.filter(|_| !goes_on) {
         files.write(&mut record)?;

@@ -198,8 +198,8 @@ fn stream(path: PathBuf) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that this process inherited as descriptor `number`. Output is appended to what was
-/// written there, as for stdout.
+/// The file that this process inherited as descriptor `number`. Output is appended to its contents,
+/// as for stdout.
 fn inherited(number: RawFd) -> io::Result<File> {
     let missing = || io::Error::from_raw_os_error(libc::EBADF);
     // SAFETY: the descriptor is only queried and duplicated, and both fail if it is not open.

@@ -87,8 +87,8 @@ pub trait FileCache {
     }
 
     /// The end of the base pages from `from` on that are cached, unlocked and unmarked: at most
-    /// `end`, and `from` if its page is not. It may be earlier than the last of them, but not by
-    /// all.
+    /// `end`, and `from` if its page is not. It may be earlier than the last of them, but not
+    /// earlier than all.
     fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_plain = |folio: &Folio| folio.order == Order(0) && !folio.locked && !folio.marked;
         let plain = (from < end).then(|| self.folio(from)).flatten().filter(is_plain);
@@ -97,7 +97,7 @@ pub trait FileCache {
 
     /// The end of the folios of any size from `from` on that are cached, unlocked and unmarked: at
     /// most `end`, though the last folio may extend past it. It may be earlier than the last of
-    /// them, but not by all.
+    /// them, but not earlier than all.
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_ready = |folio: &Folio| !folio.locked && !folio.marked;
         let ready = (from < end).then(|| self.folio(from)).flatten().filter(is_ready);

@@ -134,7 +134,7 @@ impl Fault {
         self.window.as_ref().expect("a miss or a mark made it")
     }
 
-    /// Notes that other tasks ran since the last step.
+    /// Records that other tasks ran since the last step.
     pub fn set_interrupted(&mut self) {
         self.was_interrupted = true;
     }

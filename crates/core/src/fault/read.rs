@@ -15,7 +15,7 @@ pub struct ReadView<'a, C, L> {
     pub ra: &'a mut ReadaheadState,
     /// The page cache of the file.
     pub cache: &'a mut C,
-    /// Where decisions go.
+    /// The decision log.
     pub log: &'a mut L,
 }
 

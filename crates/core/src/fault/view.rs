@@ -17,6 +17,6 @@ pub struct View<'a, C, L> {
     pub tables: &'a mut PageTables,
     /// The page cache of the file and the page-table entries of this mapping.
     pub cache: &'a mut C,
-    /// Where decisions go.
+    /// The decision log.
     pub log: &'a mut L,
 }

@@ -112,7 +112,7 @@ pub struct AccessEffects {
     pub activate: u64,
 }
 
-/// `used` for the base pages of one word.
+/// [`access_effect`] for the base pages of one word.
 ///
 /// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 pub fn access_effects(pages: u64, referenced: u64, active: u64) -> AccessEffects {

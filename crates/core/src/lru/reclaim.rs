@@ -165,8 +165,8 @@ impl MachineReclaim {
     /// the inactive list only is a single round.
     ///
     /// If pages are accessed, more has to be scanned to evict that fraction; the active list is
-    /// aged in proportion to the scan. (The kernel scans the fraction, however much of it is
-    /// evicted.)
+    /// aged in proportion to the scan. (The kernel scans the fraction regardless of how much it
+    /// evicts.)
     fn end_round(&mut self, round: &ScanRound, lists: &mut impl LruLists, mappings: &ReverseMap) {
         self.freed += round.shrunk.evicted;
         if self.ages {

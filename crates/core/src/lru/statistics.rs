@@ -8,8 +8,8 @@ pub const FLUSH_INTERVAL_NS: u64 = 2_000_000_000;
 /// List sizes as of the last flush; zero before the first.
 ///
 /// Stands for `lruvec_page_state` after `flush_memcg_stats_dwork`, 6.12 and 6.18: counts are kept
-/// for each CPU, and summed up every two seconds, for all cgroups. Whoever reclaims asks for no
-/// flush of its own while that is on time. Test: `tests/statistics.rs`.
+/// per CPU and summed up every two seconds for all cgroups. Reclaim does not request a flush of its
+/// own while the periodic one is on time. Test: `tests/statistics.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListSizes {
     /// Pages on the inactive list.

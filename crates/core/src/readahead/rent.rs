@@ -8,7 +8,7 @@
 
 use crate::units::{PageCount, PageIndex};
 
-/// What an open file has learnt, in the 32 bits that would replace `mmap_miss`.
+/// State of an open file, in the 32 bits that would replace `mmap_miss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rent {
     /// Block of the page last read alone: its low 11 bits.

@@ -101,11 +101,11 @@ impl ReadaheadState {
 /// A request for readahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The page that was accessed.
     pub index: PageIndex,
-    /// Pages asked for.
+    /// Requested pages.
     pub pages: PageCount,
     /// The last page that may be read.
     pub last: PageIndex,
@@ -121,7 +121,7 @@ impl Request {
 /// A window to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The page that was accessed.
     pub index: PageIndex,
@@ -131,7 +131,7 @@ pub struct Window {
     pub size: PageCount,
     /// Pages after the mark.
     pub async_size: PageCount,
-    /// Folio order asked for.
+    /// Requested folio order.
     pub order: Order,
     /// Laid out in base pages, whatever the filesystem supports.
     pub base_pages: bool,

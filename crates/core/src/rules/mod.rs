@@ -63,10 +63,10 @@ pub enum FreedTables {
     Always,
 }
 
-/// What a fault does with its lock for I/O.
+/// What a fault does with its lock during I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockForIo {
-    /// It drops the lock before it asks for a window, and before it waits for a page (6.1).
+    /// It drops the lock before it requests a window, and before it waits for a page (6.1).
     DroppedToRead,
     /// It drops the lock before it waits for a page (the mm tree after 7.3).
     DroppedToWait,
@@ -111,7 +111,7 @@ pub struct Rules {
     /// Fault-around maps a large folio whole, or creates a page-table page for a folio, only if the
     /// folio ends before the last page of the file.
     pub around_spares_file_end: bool,
-    /// Executable mappings have a readahead rule of their own, which RANDOM advice does not stop.
+    /// Executable mappings have their own readahead rule, which RANDOM advice does not disable.
     pub executable_readahead: bool,
     /// A cache hit decrements `mmap_miss` even if the folio is locked.
     pub locked_hit_counts: bool,
@@ -129,7 +129,7 @@ pub struct Rules {
     /// A mark before the rest of a window, in base pages or blocks, is rounded up to a block like
     /// others.
     pub early_marks_count: bool,
-    /// `read(2)` asks readahead for whole blocks.
+    /// `read(2)` requests whole blocks from readahead.
     pub reads_whole_blocks: bool,
     /// ext4 supports large folios.
     pub ext4_large_folios: bool,
@@ -150,7 +150,7 @@ pub struct Rules {
     pub marks_file_end: bool,
     /// A backward search without a gap counts all inspected pages; otherwise one less.
     pub full_search_counts_all: bool,
-    /// What a fault does with its lock for I/O.
+    /// What a fault does with its lock during I/O.
     pub lock_for_io: LockForIo,
     /// On which architectures MADV_DONTNEED frees page-table pages that it empties.
     pub dontneed_frees_tables: FreedTables,
@@ -320,7 +320,7 @@ pub struct Arch {
     pub pte_entries: u64,
     /// Largest folio order of the page cache.
     pub max_cache_order: Order,
-    /// Order of the folios that executable mappings ask for.
+    /// Folio order requested for executable mappings.
     pub exec_order: Order,
     /// Order of the entries joined by the contiguous bit; 0 without it.
     pub contiguous_order: Order,

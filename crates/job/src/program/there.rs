@@ -1,4 +1,4 @@
-//! Tracks which pages of mappings are mapped from step to step.
+//! Tracks which pages of mappings are mapped after each step.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ impl Parts {
     }
 }
 
-/// Which mappings are mapped, as steps are followed.
+/// Which mappings are mapped at the current step.
 pub(super) struct There<'n> {
     pub(super) mapped: Vec<Parts>,
     /// The thread that maps or unmaps a mapping, and is therefore the only one that may use it: the

@@ -32,13 +32,14 @@ pub struct PendingStats {
     zone: i64,
     /// `vmstats_percpu` of the cgroup.
     cgroup: [i64; ITEMS],
-    /// `lruvec_stats_percpu`. Nothing reads it; it costs the time that it costs a kernel.
+    /// `lruvec_stats_percpu`. Nothing reads it; it exists because its update costs a kernel time.
     cgroup_node: [i64; ITEMS],
     /// Changes of each level since the last flush to the totals.
     updates: [u64; LEVELS],
 }
 
-/// The totals. Only the machine's are read; the others cost the time that they cost a kernel.
+/// The totals. Only the machine's are read; the others exist because their updates cost a kernel
+/// time.
 #[derive(Default)]
 pub struct Statistics {
     node: [AtomicI64; ITEMS],
@@ -132,7 +133,7 @@ struct PageCounter {
 const CHARGE_BATCH: u32 = 64;
 
 impl Cgroup {
-    /// Charges a new folio. `stock` is what the CPU has charged in advance.
+    /// Charges a new folio. `stock` is the CPU's advance charge.
     ///
     /// Mirrors `try_charge_memcg`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]

@@ -39,7 +39,7 @@ impl<C: Mapcount> Memory<C> {
         Ok(head)
     }
 
-    /// Flushes the TLB, then drops the references of what was unmapped.
+    /// Flushes the TLB, then drops the references of unmapped pages.
     ///
     /// Mirrors `tlb_flush_mmu` and `folios_put_refs`, 6.12. Test: `tests/address_spaces.rs`.
     pub(super) fn flush(&self, cpu: &mut Cpu) {

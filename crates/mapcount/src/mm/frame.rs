@@ -138,7 +138,7 @@ impl<C: Mapcount> Frame<C> {
     }
 }
 
-/// A circular list of frames through links in the frames, like `list_head`. Whoever has the list
+/// A circular list of frames through links in the frames, like `list_head`. The owner of the list
 /// may change the links.
 #[derive(Default)]
 pub struct FrameList {

@@ -42,7 +42,7 @@ impl<const W: usize> Extents<W> {
         others
     }
 
-    /// Carries out [`filemap_core::page_cache::PageCache::split`].
+    /// Implements [`filemap_core::page_cache::PageCache::split`].
     pub(super) fn split_folio(&mut self, file: FileId, folio: Folio, reversed: bool) {
         let first = first_page(file);
         let (head, end) = (first + folio.head.0, first + folio.end().0);
@@ -70,7 +70,7 @@ impl<const W: usize> Extents<W> {
         };
     }
 
-    /// Carries out [`filemap_core::page_cache::PageCache::deactivate`].
+    /// Implements [`filemap_core::page_cache::PageCache::deactivate`].
     pub(super) fn deactivate_folios(&mut self, file: FileId, folios: &[Folio]) {
         let first = first_page(file);
         let (mut dropped, mut moved) = (DroppedFolios::default(), Vec::new());
@@ -93,7 +93,7 @@ impl<const W: usize> Extents<W> {
         }
     }
 
-    /// Carries out [`filemap_core::page_cache::PageCache::page_out`].
+    /// Implements [`filemap_core::page_cache::PageCache::page_out`].
     pub(super) fn page_out_folios(
         &mut self,
         file: FileId,

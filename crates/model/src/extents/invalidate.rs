@@ -12,7 +12,7 @@ use super::span::chunk_pages;
 use super::span::{Span, by_chunk};
 
 impl<const W: usize> Extents<W> {
-    /// Carries out [`filemap_core::page_cache::PageCache::invalidate`].
+    /// Implements [`filemap_core::page_cache::PageCache::invalidate`].
     pub(super) fn invalidate_pages(
         &mut self,
         file: FileId,

@@ -165,7 +165,7 @@ impl<const W: usize> Extents<W> {
     }
 
     /// The folio that holds global page `page`, which is `index` in its file.
-    // Few callers, most of which use only part of the result.
+    // Few callers, and most use only part of the result.
     #[inline(always)]
     fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
         let chunk = self.chunks.get(page / chunk_pages(W))?;

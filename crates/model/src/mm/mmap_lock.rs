@@ -93,7 +93,7 @@ struct Waiter {
 }
 
 impl MmapLock {
-    /// Asks for the lock for reading. `false`: the task is queued and will be woken holding the
+    /// Requests the lock for reading. `false`: the task is queued and will be woken holding the
     /// lock.
     pub fn lock_read(&mut self, task: TaskId, now_ns: u64, woken: &mut Vec<LockWakeup>) -> bool {
         let passes =
@@ -114,7 +114,7 @@ impl MmapLock {
         true
     }
 
-    /// Asks for the lock for writing. `false`: the task is queued and will be woken to call
+    /// Requests the lock for writing. `false`: the task is queued and will be woken to call
     /// [`MmapLock::retry_write`].
     pub fn lock_write(&mut self, task: TaskId, now_ns: u64) -> bool {
         if self.try_write(task) {

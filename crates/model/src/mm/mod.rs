@@ -23,7 +23,7 @@ use self::vma_lock::VmaLocks;
 
 pub use self::mmap_lock::Holder;
 
-/// Result of asking for a lock.
+/// Result of requesting a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockResult {
     /// The task holds the lock.
@@ -47,7 +47,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// A fault of `task` in `vma` asks for `lock`, possibly again after a wakeup.
+    /// A fault of `task` in `vma` requests `lock`, possibly again after a wakeup.
     pub fn read(&mut self, task: TaskId, lock: Lock, vma: u64, now_ns: u64) -> LockResult {
         match lock {
             Lock::Vma if self.vmas.start_read(vma) => LockResult::Acquired,
@@ -79,7 +79,7 @@ impl Locks {
         }
     }
 
-    /// `task` asks for `mmap_lock` for writing; `was_woken` if it was queued before.
+    /// `task` requests `mmap_lock` for writing; `was_woken` if it was queued before.
     pub fn write(&mut self, task: TaskId, was_woken: bool, now_ns: u64) -> LockResult {
         let has = if was_woken {
             self.mmap_lock.retry_write(task, now_ns)

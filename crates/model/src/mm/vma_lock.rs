@@ -28,7 +28,7 @@ impl VmaLocks {
         VmaLocks { sequence: 1, vmas: Vec::new() }
     }
 
-    /// A fault asks for the lock of `vma`. `false` if a writer has marked it.
+    /// A fault requests the lock of `vma`. `false` if a writer has marked it.
     pub fn start_read(&mut self, vma: u64) -> bool {
         let sequence = self.sequence;
         let lock = self.lock_mut(vma);

@@ -39,7 +39,7 @@ pub(super) struct MmapLockCall<'p> {
 /// Progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallStage {
-    /// Asks for `mmap_lock`.
+    /// Requests `mmap_lock`.
     Acquire,
     /// Spins for the lock; if readers hold it, until this time.
     Spin(Option<u64>),
@@ -229,7 +229,7 @@ impl<'p> MmapLockCall<'p> {
         has
     }
 
-    /// Asks for the lock. Returns the next stage, or why the thread waits.
+    /// Requests the lock. Returns the next stage, or why the thread waits.
     fn acquire<C: PageCache, L: Log>(
         &mut self,
         at: StepId,

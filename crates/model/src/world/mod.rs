@@ -34,8 +34,9 @@ pub enum Timing {
     /// Within an access only the pages that it waits for arrive, and all others before the next
     /// access. Decisions then depend on no device, so another engine can be compared line by line.
     Settled,
-    /// All pages of a window arrive at once, before the access continues, as on an infinitely fast
-    /// device. What a kernel sees within an access lies between this and [`Timing::Settled`].
+    /// All pages of a window arrive immediately, before the access continues, as on an infinitely
+    /// fast device. A kernel's behaviour within an access lies between this and
+    /// [`Timing::Settled`].
     Prompt,
 }
 
@@ -87,7 +88,7 @@ pub struct World<'a, C, L> {
     until_ns: u64,
     /// End of its time slice.
     slice_ends_ns: u64,
-    /// Completion time of the next request, cached since every step asks.
+    /// Completion time of the next request, cached because every step needs it.
     next_done_ns: Option<u64>,
     /// Maximum memory of the model itself, in bytes.
     max_bytes: u64,

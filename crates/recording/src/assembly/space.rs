@@ -25,7 +25,7 @@ impl MappedPart {
         self.address.saturating_add(self.length)
     }
 
-    /// The part within `start..end`; `None` if there is none.
+    /// The part within `start..end`, if any.
     fn cut(&self, start: u64, end: u64, page_bytes: u64) -> Option<MappedPart> {
         let (start, end) = (start.max(self.address), end.min(self.end()));
         let skipped = start.saturating_sub(self.address);

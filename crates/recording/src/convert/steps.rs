@@ -270,7 +270,7 @@ struct JobThread {
     /// Steps with the steps that they wait for.
     steps: Vec<(DraftStep, Vec<StepRef>)>,
     /// For each recorded step: the number of its phase, from 1; for a dropped step, of the phase
-    /// before it (0 if there is none).
+    /// before it, or 0.
     phases: Vec<usize>,
 }
 

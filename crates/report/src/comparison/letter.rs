@@ -116,9 +116,9 @@ impl ComparisonTable {
 /// The rows of a table.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
-    /// What stands above all of them, if anything does.
+    /// Title above all of them; may be empty.
     title: &'a str,
-    /// What each is.
+    /// What each row describes.
     of: &'static str,
 }
 
@@ -128,7 +128,7 @@ const FIGURE: Rows = Rows { title: "", of: "figure" };
 /// Variants that are compared with the first of them.
 struct Group {
     title: String,
-    /// What the rows are.
+    /// What the rows describe.
     of: &'static str,
     headings: Vec<String>,
     figures: Vec<Figure>,
@@ -144,7 +144,7 @@ impl Group {
             None => Part::List(self.list(others)),
         };
         let mut parts: Vec<Part> = shares.iter().map(part).collect();
-        // A list has no place for it.
+        // A list cannot show it.
         if !self.title.is_empty() && matches!(parts.first(), Some(Part::List(_))) {
             parts.insert(0, Part::Paragraph(self.title.clone()));
         }

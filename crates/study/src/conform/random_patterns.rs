@@ -16,7 +16,8 @@ pub fn drawn(seed: u64, number: u64) -> JobFlags {
     if place == AT_LARGE - 1 {
         return random_jobs::drawn(seed, number);
     }
-    // In descending order of the mutants they detect. Patterns with tables are not used.
+    // In the order of patterns.toml: the patterns that detect most additional mutants come first.
+    // Patterns with tables are not used.
     let all: Vec<&JobFlags> = patterns::flags().collect();
     let mut job = all[(round * (AT_LARGE - 1) + place) as usize % all.len()].clone();
     let mut rng = Rng(Rng(seed).next() ^ number);

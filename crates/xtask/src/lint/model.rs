@@ -69,7 +69,7 @@ pub fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// A row names what exists, and something in every column.
+/// A row names existing items, and has something in every column.
 fn targets(
     row: &Row<'_>,
     [source, tests]: [&str; 2],
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(count("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"), 1);
     }
 
-    /// A table that is not found would pass unchecked.
+    /// A missing table would otherwise pass unchecked.
     #[test]
     fn finds_the_tables_of_the_repository() {
         let repository = Repository::read().unwrap();

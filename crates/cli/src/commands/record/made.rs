@@ -1,4 +1,4 @@
-//! Makes recordings: of a program that is started, and of running processes.
+//! Records programs that it starts, and running processes.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn options(args: &RecordArgs) -> RecordOptions {
     RecordOptions { files, changes: args.changes, duration: args.duration }
 }
 
-/// Moves the recording to its place, and reports what may be missing from it.
+/// Moves the recording into place, and reports what may be missing from it.
 fn finish(
     mut outcome: RecordOutcome<Target>,
     name: &str,
