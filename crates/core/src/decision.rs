@@ -108,7 +108,7 @@ pub struct ReadaheadSnapshot {
     pub size: PageCount,
     /// Pages of the last window after its mark.
     pub async_size: PageCount,
-    /// The counter of misses.
+    /// The miss counter.
     pub mmap_miss: u16,
     /// The byte at which the last `read(2)` ended.
     pub previous_end: Option<u64>,
@@ -288,7 +288,7 @@ pub trait Log {
     /// without one. Not a decision either.
     fn mapping(&mut self, _mapping: Option<usize>) {}
 
-    /// A rule consulted or credited the counter of misses of the open file at hand. Not a decision:
+    /// A rule consulted or credited the miss counter of the open file at hand. Not a decision:
     /// no tracepoint shows it.
     fn mmap_miss_changed(&mut self, _change: MissChange) {}
 
@@ -300,7 +300,7 @@ pub trait Log {
     fn waited(&mut self, _task: usize, _wait: TaskWait, _ns: u64) {}
 }
 
-/// What a rule did with the counter of misses of an open file. `before` equals `after` where the
+/// What a rule did with the miss counter of an open file. `before` equals `after` where the
 /// counter is at a bound, or where a series decides by something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissChange {
@@ -312,7 +312,7 @@ pub struct MissChange {
     pub after: u16,
 }
 
-/// Why the counter of misses was consulted or credited.
+/// Why the miss counter was consulted or credited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissChangeCause {
     /// A fault missed the page cache, in a mapping whose misses count.

@@ -14,7 +14,7 @@ pub enum Switch {
     MissNoRetry,
     /// Readahead begun by a fault stays inside its VMA. Decided in [`crate::readahead::bound`].
     VmaBound,
-    /// Faults in executable mappings neither consult nor move the counter of misses. Decided in
+    /// Faults in executable mappings neither consult nor move the miss counter. Decided in
     /// [`crate::readahead::miss`].
     ExecBypass,
     /// [`Switch::ExecBypass`] as posted in version 5: their hits are credited. Decided in
@@ -44,7 +44,7 @@ pub enum Switch {
     /// [`crate::fault::lock::drops_lock`].
     VmaHold,
     /// Whether a miss reads a window depends on how useful windows have been, instead of the
-    /// counter of misses. Decided in [`crate::readahead::rent`], called by
+    /// miss counter. Decided in [`crate::readahead::rent`], called by
     /// [`crate::readahead::sync`].
     RentOrBuy,
 }

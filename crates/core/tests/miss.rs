@@ -1,4 +1,4 @@
-//! The counter of misses: rises by one to its cap, falls by hits to 0, and has a threshold.
+//! The miss counter: rises by one to its cap, falls by hits to 0, and has a threshold.
 
 use filemap_core::readahead::miss::{after_hits, after_miss, reads_window, threshold};
 use filemap_core::rules::{Kernel, Rules};

@@ -1,5 +1,5 @@
 //! The folios that the cold phase of `exec` gets, for each page size, advice and switch, and when
-//! the counter of misses switches executable readahead off.
+//! the miss counter switches executable readahead off.
 
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::page_cache::PageCache;

@@ -1,4 +1,4 @@
-//! The counter of misses that switches readahead off (`file_ra_state::mmap_miss`).
+//! The miss counter that switches readahead off (`file_ra_state::mmap_miss`).
 
 use crate::address::vma::Vma;
 use crate::rules::Rules;

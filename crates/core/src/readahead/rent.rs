@@ -1,7 +1,7 @@
 //! Rent or buy: whether a miss reads its page alone or a window, based on how useful windows have
 //! been.
 //!
-//! Replaces the counter of misses ([`super::miss`]). Reading a page alone is renting, reading a
+//! Replaces the miss counter ([`super::miss`]). Reading a page alone is renting, reading a
 //! window is buying. Windows are bought from credit, which misses that rent and hits earn. The
 //! price doubles with each window that did not pay off, and halves with each that did. A miss close
 //! to the last rented page counts in favour of windows, like a hit.

@@ -26,7 +26,7 @@ pub struct ReadaheadState {
     /// POSIX_FADV_RANDOM is in effect (`FMODE_RANDOM`): on-demand readahead reads exactly what is
     /// requested.
     pub is_random: bool,
-    /// The counter of misses.
+    /// The miss counter.
     pub mmap_miss: u16,
     /// Replaces `mmap_miss` with rent-or-buy.
     pub rent: Rent,

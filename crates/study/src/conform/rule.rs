@@ -70,7 +70,7 @@ impl Rule {
                 &["do_sync_mmap_readahead"],
             ),
             Rule::MissesCredited => (
-                "how hits take from the counter of misses",
+                "how hits take from the miss counter",
                 "readahead::miss::after_hits",
                 &["filemap_map_pages", "do_async_mmap_readahead"],
             ),

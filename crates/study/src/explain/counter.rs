@@ -1,4 +1,4 @@
-//! Follows `mmap_miss`, the counter of misses of an open file description, through a log.
+//! Follows `mmap_miss`, the miss counter of an open file description, through a log.
 
 use filemap_core::decision::{MissChange, MissChangeCause};
 use serde::{Deserialize, Serialize};

@@ -213,7 +213,7 @@ pub struct Grid {
     pub used: Vec<Vec<u64>>,
 }
 
-/// The counter of misses in one piece of the run.
+/// The miss counter in one piece of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CounterPoint {
     /// Number of the first access of the piece, from 0.

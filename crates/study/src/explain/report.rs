@@ -141,7 +141,7 @@ impl ExplainRecord {
         grouped(Table::from_parts(["through", "by"], ["calls", "pages added"], rows))
     }
 
-    /// The counters of misses.
+    /// The miss counters.
     fn counter_parts(&self) -> Vec<Part> {
         let accesses = self.history.as_ref().map_or(0, |history| history.accesses);
         let known = self.opens.iter().filter_map(|open| Some((open, open.mmap_miss.as_ref()?)));

@@ -85,7 +85,7 @@ pub(in super::super) fn plot(
     let heads = ["from access", "lowest", "highest", "last"];
     let table = Table::from_parts([""; 0], heads, points.iter().map(row));
     Plot {
-        title: "mmap_miss, the counter of misses".to_string(),
+        title: "mmap_miss, the miss counter".to_string(),
         note: format!(
             "Its range and its last value in each of up to {} parts of the run. Above the \
              threshold a miss reads a single page.{seen}",
