@@ -73,7 +73,7 @@ pub enum Error {
     #[error("the governor cannot be started: {0}")]
     Start(#[from] io::Error),
     /// No run directory is available.
-    #[error("there is no directory for what a run leaves; set XDG_RUNTIME_DIR to one of your own")]
+    #[error("there is no directory for the files of a run; set XDG_RUNTIME_DIR to one of your own")]
     NoRunDirectory,
     /// A directory cannot be created in the run directory.
     #[error(

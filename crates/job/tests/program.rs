@@ -105,10 +105,10 @@ fn names_that_do_not_exist() {
 #[test]
 fn mappings_that_are_not_there() {
     let unmap = "unmap = 'm'\n[[thread.phase]]\n";
-    refused(phase(&format!("{unmap}unmap = 'm'")), "phase 2: mapping 'm' is not there");
-    refused(phase(&format!("{unmap}mapping = 'm'\npages = [1]")), "phase 2: mapping 'm' is not");
+    refused(phase(&format!("{unmap}unmap = 'm'")), "phase 2: mapping 'm' does not exist");
+    refused(phase(&format!("{unmap}mapping = 'm'\npages = [1]")), "phase 2: mapping 'm' does not");
     let map = "map = 'm'\n[[thread.phase]]\n";
-    refused(phase(&format!("{map}map = 'm'")), "phase 2: mapping 'm' is there already");
+    refused(phase(&format!("{map}map = 'm'")), "phase 2: mapping 'm' exists already");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn tables_that_make_no_sense() {
     refused(more("shift = 512"), "mapping 'n': 'shift': 512 is out of range; give 0 to 511");
     refused(more("advice = 'rnd'"), "mapping 'n': 'advice': unknown advice 'rnd'");
     refused(more("split_prot = 'exec'"), "mapping 'n': 'split' is missing");
-    refused(more("len = '128t'"), "mapping 'n': with it more than 128 TiB are mapped");
+    refused(more("len = '128t'"), "mapping 'n': with it more than 128 TiB would be mapped");
     refused(more("split = 0"), "mapping 'n': 'split': 0 is not allowed; give the pages of each");
     refused(program("[[mapping]]\nname = 'n'"), "mapping 'n': 'open' is missing; give the name");
 }
@@ -449,7 +449,7 @@ fn phases_wait_for_phases_of_other_threads() {
     let text = toml::to_string(&valid.spec).expect("it can be written");
     let again = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     assert_eq!(again.expect("it is the same").threads, valid.threads);
-    refused(two(&of("b", 1), &of("a", 2)), "wait for each other in a circle");
+    refused(two(&of("b", 1), &of("a", 2)), "wait for each other in a cycle");
     refused(two(&of("a", 1), ""), "its own thread 'a'");
     refused(two(&of("b", 2), ""), "no phase 2; give one from 1 to 1");
     refused(two(&of("b", 0), ""), "no phase 0");
@@ -519,7 +519,7 @@ fn parts_that_are_unmapped_are_used_no_more() {
         (part, "page 4 of mapping 'm' was unmapped"),
         (
             "{ unmap = 'm', offset = '0', len = '16k' }, { unmap = 'm', offset = '24k' }",
-            "nothing is left of it",
+            "leave nothing of it mapped",
         ),
     ] {
         refused(phases(&format!("{part}, {then}")), words);

@@ -23,7 +23,7 @@ pub enum Error {
         remedy: String,
     },
     /// The process is shutting down after a signal: nothing new is started.
-    #[error("a signal ended this")]
+    #[error("interrupted by a signal")]
     ShuttingDown,
     /// A system call on a path failed.
     #[error("cannot {action} '{}': {source}", path.display())]
@@ -77,8 +77,8 @@ pub enum Error {
     },
     /// The journal cannot be created in this directory.
     #[error(
-        "there can be no journal in '{}': {reason}; name a directory in FILEMAP_STATE, by its \
-         whole path, in which you can write",
+        "cannot keep a journal in '{}': {reason}; set FILEMAP_STATE to the absolute path of a \
+         writable directory",
         path.display()
     )]
     JournalDirectory {
@@ -129,8 +129,8 @@ pub enum Error {
     },
     /// There is not enough disk space for a run.
     #[error(
-        "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, beside \
-         a reserve that stays free; name another directory in TMPDIR, or give {remedy}",
+        "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, besides a \
+         reserve that is kept free; name another directory in TMPDIR, or give {remedy}",
         path.display()
     )]
     NoSpace {

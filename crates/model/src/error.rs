@@ -44,8 +44,8 @@ pub enum Error {
     /// A program of several threads was run with a timing that delivers all data before the next
     /// access.
     #[error(
-        "the program has {threads} threads, whose decisions have no order of their own to compare; \
-         give one [[thread]]"
+        "the program has {threads} threads, whose decisions have no defined order to compare; give \
+         one [[thread]]"
     )]
     SettledThreads {
         /// Number of threads.

@@ -29,33 +29,31 @@ pub enum Problem {
         version: u32,
     },
     /// The file ends inside the header.
-    #[error("it ends inside of its header, so that nothing of it can be read; record again")]
+    #[error("it ends inside its header, so nothing of it can be read; record again")]
     NoHeader,
     /// A checksum mismatch.
-    #[error("what stands there is damaged; copy the file again, or record again")]
+    #[error("it is damaged; copy the file again, or record again")]
     Damaged,
     /// Contents that are invalid although their checksum matches.
-    #[error("{what}, which cannot be; record again")]
+    #[error("{what}, which is impossible; record again")]
     Malformed {
         /// The invalid value, as the beginning of a sentence.
         what: String,
     },
     /// There are bytes after the end frame.
     #[error(
-        "the recording ends there, and the file goes on; cut it off there with head -c, or give \
+        "the recording ends there, but the file continues; cut it off there with head -c, or give \
          each recording as a file of its own"
     )]
     Behind,
     /// The recording has no accesses, so there is no job to run.
     #[error(
-        "it has no access to a file, so that there is no job of it; record a program that reads or \
+        "it has no accesses to files, so it cannot become a job; record a program that reads or \
          maps files"
     )]
     Nothing,
     /// The recording is truncated before its first access.
-    #[error(
-        "it is cut off before what it has of accesses to a file; copy it again, or record again"
-    )]
+    #[error("it is cut off before its first access to a file; copy it again, or record again")]
     CutOff,
     /// The file cannot be read.
     #[error("it cannot be read: {reason}; give a readable file")]

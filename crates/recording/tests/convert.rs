@@ -261,7 +261,7 @@ fn a_recording_without_accesses_is_no_job() {
     let of = |bytes: &[u8]| {
         convert(&mut Reader::new(bytes, "r").unwrap(), &nowhere).unwrap_err().to_string()
     };
-    assert!(of(&bytes).contains("it has no access to a file"), "{}", of(&bytes));
+    assert!(of(&bytes).contains("it has no accesses to files"), "{}", of(&bytes));
     let cut = &bytes[..bytes.len() - 1];
     assert!(of(cut).contains("it is cut off before"), "{}", of(cut));
 }

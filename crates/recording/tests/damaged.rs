@@ -136,8 +136,8 @@ fn foreign_files_are_told() {
     for (bytes, words) in [
         (&b""[..], "byte 0: it is no recording"),
         (b"[[file]]\nname = 'data'\n", "byte 0: it is no recording"),
-        (&MAGIC, "byte 8: it ends inside of its header"),
-        (&whole[..20], "byte 12: it ends inside of its header"),
+        (&MAGIC, "byte 8: it ends inside its header"),
+        (&whole[..20], "byte 12: it ends inside its header"),
         (&newer, "byte 8: its format has version 2, and this filemap reads version 1"),
     ] {
         let error = read(bytes).1.expect("it is refused");

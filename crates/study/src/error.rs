@@ -78,7 +78,7 @@ pub enum Error {
     #[error("'{path}' cannot be written: {reason}; {}", remedy(reason))]
     Write { path: String, reason: String },
     /// The reader of stdout has closed it.
-    #[error("the reader of stdout has left")]
+    #[error("the reader of stdout has closed it")]
     ReaderLeft,
     /// The user's profile, written by `filemap calibrate`, is invalid.
     #[error(

@@ -110,14 +110,14 @@ pub enum Refusal {
     Stopped { tid: u32 },
     #[error("thread {tid} is in a system call")]
     InSystemCall { tid: u32 },
-    #[error("thread {tid} is where it must not be held: {place}")]
+    #[error("thread {tid} must not be stopped where it is: {place}")]
     Busy { tid: u32, place: &'static str },
     #[error("thread {tid} did not stop in {milliseconds} ms")]
     Slow { tid: u32, milliseconds: u64 },
     /// The thread was detached while in the stub, and completes the call on its own.
     #[error("thread {tid} was still carrying out the advice after {milliseconds} ms")]
     Unfinished { tid: u32, milliseconds: u64 },
-    #[error("what is mapped at {address:#x} is not what was meant")]
+    #[error("the mapping at {address:#x} is not the intended one")]
     Changed { address: u64 },
     #[error("{what} of thread {tid} is refused ({errno}): {remedy}")]
     Forbidden { tid: u32, what: &'static str, errno: Errno, remedy: &'static str },

@@ -63,9 +63,9 @@ fn places_of_the_journal() {
     let scratch = Scratch::new("journal_places");
     let file = scratch.file("file", "");
     for (place, words) in [
-        ("relative", "there can be no journal in 'relative': the path does not begin with /"),
+        ("relative", "cannot keep a journal in 'relative': the path does not begin with /"),
         (&file, "it is no directory"),
-        ("/proc/filemap", "there can be no journal in '/proc/filemap'"),
+        ("/proc/filemap", "cannot keep a journal in '/proc/filemap'"),
     ] {
         let output = filemap("doctor").env("FILEMAP_STATE", place).output().unwrap();
         let message = stderr(&output);

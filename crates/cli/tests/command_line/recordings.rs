@@ -127,7 +127,7 @@ fn damaged_and_foreign_recordings_are_told_in_one_line() {
         (format!("explain {changed}"), "is damaged"),
         (format!("conform {changed}"), "is damaged"),
         (format!("record --show {changed}"), "is damaged"),
-        (format!("run {header}"), "byte 12: it ends inside of its header"),
+        (format!("run {header}"), "byte 12: it ends inside its header"),
         (format!("record --show {foreign}"), "byte 0: it is no recording"),
         ("record --show /nowhere".to_string(), "recording '/nowhere' cannot be read"),
         ("record".to_string(), "--show RECORDING or --import KIND FILE"),

@@ -10,7 +10,7 @@ pub enum ProgramError {
     )]
     AdvisedBlocks,
     /// A table has no name.
-    #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
+    #[error("[[{table}]] number {number} has no name; give it a unique one")]
     NoName {
         /// Kind of table.
         table: &'static str,
@@ -39,7 +39,7 @@ pub enum ProgramError {
     /// A mapping that one thread maps or unmaps is used by another.
     #[error(
         "mapping '{name}' is mapped or unmapped by thread '{by}', so no other thread may use it; \
-         use a mapping that is there from the beginning to the end, or one of the thread's own"
+         use a mapping that exists throughout, or one of that thread alone"
     )]
     MappedByAnother {
         /// The mapping.
@@ -49,8 +49,8 @@ pub enum ProgramError {
     },
     /// A repeated round would start with other mappings than the first.
     #[error(
-        "mapping '{name}' is {how} at the end of a round, as it is not at its beginning, so that \
-         the next round cannot do the same; put a phase with {remedy} = '{name}' into the round"
+        "mapping '{name}' is {how} at the end of a round but not at its beginning, so the next \
+         round cannot repeat it; put a phase with {remedy} = '{name}' into the round"
     )]
     OtherRound {
         /// The mapping.
@@ -82,8 +82,8 @@ pub enum ProgramError {
     },
     /// Part of a mapping is unmapped at the end of a round.
     #[error(
-        "a part of mapping '{name}' is unmapped at the end of a round, and the next one begins with \
-         all of it; unmap all of it and map it again in the round"
+        "a part of mapping '{name}' is unmapped at the end of a round, but the next one begins \
+         with all of it mapped; unmap all of it and map it again in the round"
     )]
     PartAtRoundsEnd {
         /// The mapping.
@@ -91,8 +91,8 @@ pub enum ProgramError {
     },
     /// Unmapping this part leaves nothing of the mapping.
     #[error(
-        "mapping '{name}': with this part nothing is left of it; unmap all of it, without 'offset' \
-         and 'len'"
+        "mapping '{name}': unmapping this part would leave nothing of it mapped; unmap all of it, \
+         without 'offset' and 'len'"
     )]
     LastPart {
         /// The mapping.
@@ -100,7 +100,7 @@ pub enum ProgramError {
     },
     /// A table with a count is named by threads that do not have the same count.
     #[error(
-        "'{name}' is of files with a count of {count}, and the thread that names it has {threads}; \
+        "'{name}' is of files with a count of {count}, but the thread that names it has {threads}; \
          give the thread count = {count}"
     )]
     OtherCount {
@@ -113,8 +113,8 @@ pub enum ProgramError {
     },
     /// A thread limited by time reaches a barrier.
     #[error(
-        "thread '{thread}' makes rounds for a time, so it is not known how often it comes to the \
-         barrier '{name}'; give it 'repeat' in place of 'for'"
+        "thread '{thread}' repeats its phases for a time, so it is unknown how often it reaches \
+         barrier '{name}'; give it 'repeat' instead of 'for'"
     )]
     TimedBarrier {
         /// The barrier.
@@ -124,9 +124,9 @@ pub enum ProgramError {
     },
     /// Threads do not reach a barrier equally often.
     #[error(
-        "barrier '{name}': thread '{one}' comes to it {often} and thread '{other}' {other_often}, \
-         so that one would wait for ever; have all that name it come equally often in as many \
-         rounds"
+        "barrier '{name}': thread '{one}' reaches it {often} and thread '{other}' {other_often}, \
+         so one would wait forever; let all threads that name it reach it equally often, in as \
+         many rounds"
     )]
     Uneven {
         /// The barrier.
@@ -158,8 +158,8 @@ pub enum ProgramError {
     },
     /// A phase depends on a phase of its own thread.
     #[error(
-        "'after': it waits for a phase of its own thread '{name}', whose order is that of its \
-         phases; name another thread"
+        "'after': it names a phase of its own thread '{name}', whose phases run in order anyway; \
+         name another thread"
     )]
     AfterItself {
         /// The thread.
@@ -177,7 +177,7 @@ pub enum ProgramError {
     },
     /// Circular dependencies between phases.
     #[error(
-        "{step} can never begin, as phases wait for each other in a circle; take out an 'after' or a \
+        "{step} can never begin, as phases wait for each other in a cycle; remove an 'after' or a \
          'barrier'"
     )]
     Circle {
@@ -191,13 +191,15 @@ pub enum ProgramError {
     )]
     NoSubject,
     /// A mapping is used where it is not mapped.
-    #[error("mapping '{name}' is not there at this point; put a phase with map = '{name}' before")]
+    #[error(
+        "mapping '{name}' does not exist at this point; put a phase with map = '{name}' before"
+    )]
     NotMapped {
         /// The mapping.
         name: String,
     },
     /// A mapping is mapped twice.
-    #[error("mapping '{name}' is there already; put a phase with unmap = '{name}' before")]
+    #[error("mapping '{name}' exists already; put a phase with unmap = '{name}' before")]
     AlreadyMapped {
         /// The mapping.
         name: String,
@@ -215,8 +217,8 @@ pub enum ProgramError {
     },
     /// The mappings do not fit the address space.
     #[error(
-        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give \
-         smaller mappings"
+        "mapping '{name}': with it more than 128 TiB would be mapped, the most that a process can \
+         map; give smaller mappings"
     )]
     TooMuchMapped {
         /// The first mapping that does not fit.

@@ -31,8 +31,8 @@ pub enum Error {
     },
     /// A kernel without modules lacks built-in drivers that a guest needs.
     #[error(
-        "{path} has not built in what it needs to boot here, {names}; give --modules {dir}, a \
-             directory that holds lib/modules/{release}"
+        "{path} does not have built in the drivers that it needs to boot here, {names}; give \
+         --modules {dir}, a directory that holds lib/modules/{release}"
     )]
     NeedsModules {
         /// The kernel, as given by the user.
@@ -134,7 +134,7 @@ pub enum Error {
         reason: String,
     },
     /// The kernel crashed or hangs.
-    #[error("the kernel broke down: {line}")]
+    #[error("the kernel crashed: {line}")]
     KernelCrash {
         /// The summary of the incident.
         line: String,

@@ -81,7 +81,7 @@ mod tests {
         ] {
             let error = Journal::open_in(place).unwrap_err();
             let text = error.to_string();
-            let begin = format!("there can be no journal in '{}': {why}", place.display());
+            let begin = format!("cannot keep a journal in '{}': {why}", place.display());
             assert!(text.starts_with(&begin) && text.contains("FILEMAP_STATE"), "{text}");
             assert!(error.cannot_run_here(), "{text}");
         }
