@@ -60,7 +60,7 @@ impl SearchKeeper {
             |problem: String| Error::Usage(format!("--state {}: {problem}", shell_word(path)));
         let text = input::read("state of a search", path, MAX_STATE_BYTES)?;
         let state = SearchState::read(&text, &search.name, search.jobs).map_err(refused)?;
-        let broken = "its jobs do not show what it says of them; give a new file";
+        let broken = "its jobs do not show the differences that it records; give a new file";
         search.restore(state)?.ok_or_else(|| refused(broken.to_string()))
     }
 }

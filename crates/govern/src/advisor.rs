@@ -224,7 +224,7 @@ impl AdvisorThread {
             Err(reason) => return TakeResult::Ignored(reason.to_string()),
         };
         let Ok(pages) = file.pages(page_bytes()) else {
-            return TakeResult::Ignored("its file cannot be looked at".to_string());
+            return TakeResult::Ignored("its file cannot be examined".to_string());
         };
         let given = match self.advise(take) {
             Ok(given) => given,

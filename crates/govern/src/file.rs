@@ -52,11 +52,11 @@ impl OpenFile {
     /// Checks that `file` can be read ahead, and reads the limits of its device. The error says why
     /// the file is not governed.
     pub fn new(file: File, page_bytes: u64) -> Result<OpenFile, &'static str> {
-        let stat = fstat(&file).map_err(|_| "its file cannot be looked at")?;
+        let stat = fstat(&file).map_err(|_| "its file cannot be examined")?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err("it is no regular file");
         }
-        let kind = fstatfs(&file).map_err(|_| "its filesystem is not known")?.f_type;
+        let kind = fstatfs(&file).map_err(|_| "its filesystem is unknown")?.f_type;
         if MEMORY_FILESYSTEMS.contains(&kind) {
             return Err("its file is in memory only");
         }

@@ -378,7 +378,8 @@ impl SessionThread {
         match refused {
             None => *tasks += 1,
             Some(AdvisorTask::Take(TakeMapping { id, pid, .. })) => {
-                let took = TakeResult::Retry("it maps more than can be looked at".to_string());
+                let took =
+                    TakeResult::Retry("it has more mappings than can be examined".to_string());
                 self.governor.on_reply(AdvisorReply::Took { id, pid, took }, now_ns());
             }
             Some(AdvisorTask::Leave(leave)) => {

@@ -45,5 +45,5 @@ impl Job {
 
 /// Why ELF segments are ignored, if `are_mapped`.
 fn of_segments(are_mapped: bool) -> Option<&'static str> {
-    are_mapped.then_some("its segments are mapped before a governor is there")
+    are_mapped.then_some("its segments are mapped before the governor starts")
 }

@@ -155,7 +155,7 @@ impl Job {
         told.extend(self.drawn_alike().map(|[one, other]| {
             format!(
                 "threads '{one}' and '{other}' draw the same pages in the same order; give their \
-                 phases seeds, such as seed = 1 and seed = 2, for others"
+                 phases different seeds, such as seed = 1 and seed = 2"
             )
         }));
         told

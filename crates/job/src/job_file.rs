@@ -147,7 +147,7 @@ impl Position {
     fn keys(&self, key: &str, known: &str, form: Form) -> String {
         let misplaced = match form {
             Form::Program { keys } if keys.contains(&key) => {
-                format!("; '{key}' is a key of the program, and stands before its first table")
+                format!("; '{key}' is a key of the program, and belongs before its first table")
             }
             _ => String::new(),
         };
@@ -185,7 +185,7 @@ impl Position {
 fn not_modelled(key: &str) -> Option<&'static str> {
     Some(match key {
         "locked" | "mlock" | "mlockall" => {
-            "memory that is locked (VM_LOCKED) is not modelled, and reclaim would take its pages"
+            "locked memory (VM_LOCKED) is not modelled, and reclaim would evict its pages"
         }
         "dirty" | "dirty_pages" | "writeback" | "msync" => {
             "dirty pages and their writeback are not modelled, nor the readahead that writeback stops"

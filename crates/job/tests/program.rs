@@ -393,7 +393,7 @@ fn what_is_no_program_names_its_table_and_key() {
             "[[mapping]]\nname = 'n'\nlen = [1]",
             "mapping 'n': 'len': invalid type: sequence; give a size",
         ),
-        ("[[mapping]]\ncpus = 2", "; 'cpus' is a key of the program, and stands before its first"),
+        ("[[mapping]]\ncpus = 2", "; 'cpus' is a key of the program, and belongs before its first"),
         (
             "[[maping]]\nname = 'n'",
             "unknown key 'maping'; a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and on, runs",

@@ -316,8 +316,8 @@ fn kvm() -> MachineCheck {
 
 fn interference() -> MachineCheck {
     let note = damon_pageout().map(|_| {
-        "DAMON evicts pages that no process maps, every few seconds: runs that it meets are \
-         repeated, so keep runs short"
+        "DAMON evicts pages that no process maps, every few seconds: affected runs are repeated, \
+         so keep runs short"
             .to_owned()
     });
     let state = match note {

@@ -121,7 +121,7 @@ fn place_of(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>
         return Err(unknown(reason));
     }
     if place.read_ahead_kb.or(spec.read_ahead_kb).is_none() {
-        return Err(unknown("lies on a device that tells no readahead size".to_string()));
+        return Err(unknown("is on a device without a known readahead size".to_string()));
     }
     Ok((place, io_bytes(&path).ok()))
 }
@@ -198,8 +198,8 @@ fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
 /// The warning about holes in the file at `path`.
 fn of_holes(path: &str) -> String {
     format!(
-        "'{path}' has holes, which are filled without its device; bytes_read and the times of the \
-         model count them as read"
+        "'{path}' has holes, which are filled without reading its device; bytes_read and the times \
+         of the model count them as read"
     )
 }
 

@@ -114,12 +114,12 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     };
     Some(if executable {
         format!(
-            "Warning: memory was short. Of executable mappings a kernel may read half as much or \
+            "Warning: memory was short. For executable mappings a kernel may read half as much or \
              several times as much (docs/MODEL.md); it depends on the time{advice}."
         )
     } else {
         format!(
-            "Memory was short. If pages are used again, what stays of them depends on the \
+            "Memory was short. If pages are used again, which of them stay depends on the \
              predicted time too{advice}."
         )
     })
@@ -140,7 +140,8 @@ pub(crate) fn foreign_note(record: &Record) -> Option<String> {
     kept.filter(|&kept| kept > 0).map(|kept| {
         let of = record.runs.len();
         format!(
-            "Warning: in {kept} of {of} runs somebody else took pages of the file from the cache."
+            "Warning: in {kept} of {of} runs something else removed pages of the file from the \
+             cache."
         )
     })
 }

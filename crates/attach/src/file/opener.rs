@@ -49,7 +49,7 @@ pub fn run_with_timeout<T: Send + 'static>(
     };
     if let Err(error) = thread::Builder::new().name("opener".into()).spawn(work) {
         threads().active -= 1;
-        return Err(format!("no thread can be made ({error})"));
+        return Err(format!("no thread can be created ({error})"));
     }
     match answered.recv_timeout(OPEN_TIMEOUT.saturating_sub(begin.elapsed())) {
         Ok(done) => done,

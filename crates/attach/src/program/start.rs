@@ -19,7 +19,7 @@ use crate::reason;
 /// Replaces this process by `program`, with the environment and files of this process and the
 /// signals it inherited. Returns only on failure.
 pub fn exec(program: &Program) -> LaunchError {
-    let word = |bytes: &[u8]| CString::new(bytes).expect("words of a command line have no NUL");
+    let word = |bytes: &[u8]| CString::new(bytes).expect("arguments of a program contain no NUL");
     let path = word(program.path.as_os_str().as_bytes());
     let words: Vec<CString> = program.words.iter().map(|own| word(own.as_bytes())).collect();
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();

@@ -118,12 +118,14 @@ fn begin(
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| filemap_govern::remove_stale_directories(directory));
     if directory.is_none() && !args.observe {
-        say("there is no directory of this user's own in which to note what is advised: if \
-             filemap is killed, --release cannot restore it; set XDG_RUNTIME_DIR to one");
+        say(
+            "there is no private directory for the list of advised mappings: if filemap is killed, \
+             --release cannot restore it; set XDG_RUNTIME_DIR to one",
+        );
     }
     let session = GovernorSession::start(target, settings(args), directory, |line| say(line))?;
     if session.method() == FollowMethod::PageTables {
-        say("perf events are refused, so page tables are looked at instead: streams are read \
+        say("perf events are refused, so page tables are scanned instead, and streams are read \
              ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
     }
     Ok(session)

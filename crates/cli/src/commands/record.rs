@@ -100,7 +100,7 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
     match out {
         Some(name) => Ok(name.to_string()),
         None if std::fs::symlink_metadata(&usual).is_ok() => Err(Error::Usage(format!(
-            "'{usual}' is there already; give -o another file, or -o '{usual}' to replace it"
+            "'{usual}' exists already; give -o another file, or -o '{usual}' to replace it"
         ))),
         None => Ok(usual),
     }

@@ -45,7 +45,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     variants::check_one_file(&variants)?;
     let [first, second] = variants.as_slice() else {
         return Err(Error::Usage(format!(
-            "--variants {}: a search is between two variants; give two, as in --variants \
+            "--variants {}: a search compares two variants; give two, as in --variants \
              baseline,vma-bound",
             args.variants
         )));
@@ -109,6 +109,6 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
 /// Tells a user who interrupted the search in a terminal what still takes time.
 fn tell_terminal() {
     if stderr().is_terminal() {
-        crate::say("the jobs that were found are made smaller; interrupt again to skip that");
+        crate::say("the jobs found are being shrunk; interrupt again to skip that");
     }
 }

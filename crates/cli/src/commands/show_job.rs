@@ -29,7 +29,9 @@ fn print(program: &JobSpec, warnings: &[String]) -> Result<Outcome, Error> {
     let mut text: String = warnings.iter().map(|warning| format!("# {warning}.\n")).collect();
     // TOML integers are limited to `i64`.
     text += &toml::to_string(program).map_err(|error| {
-        Error::CannotRun(format!("the job fits no job file: {error}; give smaller numbers"))
+        Error::CannotRun(format!(
+            "the job cannot be written as a job file: {error}; give smaller numbers"
+        ))
     })?;
     let mut target = Target::stdout()?;
     target.write_all(text.as_bytes()).map_err(|error| crate::output::failed_on_stdout(&error))?;

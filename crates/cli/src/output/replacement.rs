@@ -42,7 +42,7 @@ impl Replacement {
                 (file, Some(temporary))
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
-                return Err(io::Error::other("no new file can be made in its directory"));
+                return Err(io::Error::other("no new file can be created in its directory"));
             }
             Err(error) => return Err(error),
         };
@@ -61,7 +61,7 @@ impl Replacement {
         let part = place.with_file_name(name);
         let file = create(&part).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => io::Error::other(format!(
-                "'{}' is there, from a command that runs or was killed; use it, or remove it",
+                "'{}' exists, from a command that is running or was killed; use it, or remove it",
                 part.display()
             )),
             _ => error,

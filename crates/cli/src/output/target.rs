@@ -157,14 +157,14 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
     let Some(data) = there else {
         // The path led through the descriptor of another process to a file without a name.
         if fs::metadata(path).is_ok() {
-            return Err(io::Error::other("it has no name of its own"));
+            return Err(io::Error::other("it has no name"));
         }
         return replacement(entry, None);
     };
     let same = fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (data.dev(), data.ino()));
     let kind = data.file_type();
     match () {
-        () if !same => Err(io::Error::other("its name now leads to another file")),
+        () if !same => Err(io::Error::other("its name now refers to another file")),
         () if kind.is_file() => {
             // Checks write permission: a read-only file is not replaced.
             OpenOptions::new().write(true).open(&entry)?;

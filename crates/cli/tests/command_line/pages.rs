@@ -319,7 +319,7 @@ fn other_records_have_pages() {
     let scratch = Scratch::new("pages_others");
     for (args, heading) in [
         ("doctor --json -", "What this machine allows"),
-        ("search --variants baseline,p2 --differ --jobs 9 --json -", "Jobs that tell p2"),
+        ("search --variants baseline,p2 --differ --jobs 9 --json -", "Jobs that distinguish p2"),
         ("govern --compare --runs 1 --json - -- true", "Plain and governed: true"),
     ] {
         let record = scratch.file("record.json", stdout(args));

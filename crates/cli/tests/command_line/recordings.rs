@@ -162,7 +162,7 @@ fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
     let record = json(&format!("compare {taken} --variants baseline,p1 --json -"));
     assert!(record.to_string().contains("shows faults only"));
     for (args, words) in [
-        (format!("record --import perf-script {trace}"), "is there already; give -o another file"),
+        (format!("record --import perf-script {trace}"), "exists already; give -o another file"),
         (
             format!("record --import perf-script {trace} --output {trace}"),
             "is the same file as the trace",

@@ -142,7 +142,7 @@ fn an_interrupted_search_tells_what_it_has() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("The same command goes on from job "), "{text}");
+    assert!(text.contains("The same command continues from job "), "{text}");
     let again = text.lines().find_map(|line| line.strip_prefix("Command: filemap ")).unwrap();
     let without = |text: &str| {
         let is_note = |line: &&str| line.contains("Interrupted");
@@ -176,7 +176,7 @@ fn a_search_that_is_ended_says_what_is_kept() {
     let output = running.output();
     let message = stderr(&output);
     assert_eq!((output.status.code(), message.lines().count()), (Some(143), 1), "{message}");
-    let words = format!(" jobs are kept in '{state}'; the same command goes on from there");
+    let words = format!(" jobs are kept in '{state}'; the same command continues from there");
     assert!(message.contains(&words), "{message}");
 }
 

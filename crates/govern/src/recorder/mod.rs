@@ -36,7 +36,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_BUFFERED: usize = 1 << 16;
 
 /// The `clock` of recordings.
-const CLOCK: &str = "user time of the thread, looked at every 50 ms";
+const CLOCK: &str = "user time of the thread, sampled every 50 ms";
 
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -104,8 +104,8 @@ impl RecordOptions {
         let files =
             if self.files.patterns.is_empty() { "" } else { " whose path matches --include" };
         format!(
-            "no touch of a mapped page was recorded; files of {min_size} (--min-size) or \
-             more{files} are, on a disk, and pages that nobody else has in use"
+            "no touch of a mapped page was recorded; only files of {min_size} (--min-size) or \
+             more{files} on a disk are recorded, and only pages that nobody else uses"
         )
     }
 }
@@ -148,18 +148,18 @@ impl<W> RecordOutcome<W> {
         let (stayed, reclaim_error) = self.tracker.unreclaimed();
         Some(if lost > 0 {
             format!(
-                "the recording in '{name}' is not whole, as {lost} events or more were lost; run \
-                 it again on a machine that does less"
+                "the recording in '{name}' is incomplete: at least {lost} events were lost; run it \
+                 again on a less busy machine"
             )
         } else if self.fault_around_changed {
             format!(
-                "the recording in '{name}' may lack touches, as somebody has changed fault-around \
-                 meanwhile; run it again alone"
+                "the recording in '{name}' may lack touches, as something else changed \
+                 fault-around meanwhile; run it again alone"
             )
         } else if let Some(refused) = self.tracker.refused() {
             format!(
-                "the recording in '{name}' lacks touches of pages that came with others, as a \
-                 process was not made to read single pages: {refused}"
+                "the recording in '{name}' lacks touches of pages that were read with others, as a \
+                 process could not be made to read single pages: {refused}"
             )
         } else if late > 0 {
             self.files.iter().for_each(drop_cached);
@@ -169,8 +169,8 @@ impl<W> RecordOutcome<W> {
                 pages => format!("{pages} pages"),
             };
             format!(
-                "the recording in '{name}' may lack touches: {pages} of {late} of its mappings came \
-                 with others before they could be read one at a time; run it again"
+                "the recording in '{name}' may lack touches: {pages} of {late} of its mappings \
+                 were read with others before they could be read one at a time; run it again"
             )
         } else if let Some(error) = reclaim_error {
             format!(

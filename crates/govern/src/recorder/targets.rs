@@ -112,7 +112,7 @@ fn open_source(
     };
     for missing in source.missing_tracepoints() {
         warn(&format!(
-            "this kernel has no tracepoint {missing}: what it tells is not in the recording"
+            "this kernel has no tracepoint {missing}: what it reports is not in the recording"
         ));
     }
     Ok((source, events))
@@ -142,11 +142,11 @@ pub fn record_processes<W: Write>(
     warn(&format!(
         "a running process is recorded from now on: pages that it has touched already show no \
          touch{}{}",
-        if cold { " where others have them in use" } else { " (--cold drops them)" },
+        if cold { " where others use them" } else { " (--cold drops them)" },
         if source.reports_syscalls() {
             ""
         } else {
-            ", and what it reads and advises is told to root only"
+            ", and only root can see what it reads and advises"
         }
     ));
     let header = options.header(Vec::new());

@@ -162,7 +162,7 @@ fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, ElfErro
     let endian = header.endian().map_err(broken)?;
     let kind = header.e_type(endian);
     if kind != ET_EXEC && kind != ET_DYN {
-        return Err(no_elf("it is not linked: no program and no shared library"));
+        return Err(no_elf("it is not linked: neither a program nor a shared library"));
     }
     let size_bytes = bytes.len() as u64;
     let mut loads = Vec::new();

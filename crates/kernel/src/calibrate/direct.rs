@@ -48,9 +48,8 @@ impl<'a> DirectReads<'a> {
     pub(super) fn open(path: &'a Path, bytes: u64) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_DIRECT);
-        let file = options
-            .open(path)
-            .map_err(|error| Error::os("open past the page cache", path, error))?;
+        let file =
+            options.open(path).map_err(|error| Error::os("open with O_DIRECT", path, error))?;
         Ok(DirectReads { file, path, bytes })
     }
 
@@ -131,7 +130,7 @@ impl<'a> DirectReads<'a> {
     fn read(&self, memory: &mut [u8], offset: u64) -> Result<(), Error> {
         self.file
             .read_exact_at(memory, offset)
-            .map_err(|error| Error::os("read past the page cache", self.path, error))
+            .map_err(|error| Error::os("read with O_DIRECT", self.path, error))
     }
 }
 

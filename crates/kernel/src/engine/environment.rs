@@ -89,7 +89,7 @@ fn scope(stage: &RunSetup, needs: &JobNeeds) -> String {
     let cgroup = if stage.has_cgroup() { " in a memory cgroup of its own" } else { "" };
     let files = match needs.files.as_slice() {
         [NeededFile { contents: FileContents::CopyOf(_), .. }] => {
-            "a copy of the program, of which nobody else maps a page,"
+            "a copy of the program, whose pages nobody else maps,"
         }
         [_] => "its file",
         _ => "its files",

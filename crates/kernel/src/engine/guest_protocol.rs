@@ -198,7 +198,7 @@ impl Message {
         });
         let read_ahead_kb = job[READ_AHEAD_KB].as_u64().ok_or("it names no readahead")?;
         let active_list_bytes =
-            job[ACTIVE_LIST_BYTES].as_u64().ok_or("it names no length of the active list")?;
+            job[ACTIVE_LIST_BYTES].as_u64().ok_or("it lacks the length of the active list")?;
         let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
         Ok(Message { job, named, on, read_ahead_kb, active_list_bytes, observed })
     }
@@ -251,7 +251,7 @@ pub(super) fn refused(error: Error) -> Result<String, String> {
 /// # Errors
 /// The guest failed, or the answer cannot be parsed.
 pub(super) fn opened(answer: &str) -> Result<Returned, Error> {
-    let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
+    let damaged = |error| ImageError::Damaged { reason: format!("it is not a record ({error})") };
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;
     if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
         return Err(Error::OutOfMemory { limit_bytes });

@@ -40,7 +40,7 @@ impl MemoryLimits {
         let held = needs.anonymous.0.saturating_mul(page_size());
         if available_bytes().is_some_and(|available| !self.has_room(held, available)) {
             return Err(Error::unavailable(
-                format!("{} MiB of memory that no file backs", held >> 20),
+                format!("{} MiB of memory not backed by files", held >> 20),
                 "give fewer accesses that write or less 'anonymous', or a smaller memory_max",
             ));
         }

@@ -197,7 +197,7 @@ impl<'a> Measuring<'a> {
         }));
         if !self.knows_copies {
             warnings.push(
-                "which pages were copied is not known: run it as root, which may see frames"
+                "which pages were copied is unknown: run it as root, which can see frames"
                     .to_string(),
             );
         }

@@ -122,7 +122,7 @@ impl ThpSettings {
         match flock(&file, operation) {
             Ok(()) => Ok(Some(file)),
             Err(_) => Err(Error::unavailable(
-                "the use of folio sizes beside another run, one of which changes them,",
+                "the use of folio sizes together with another run, when one of both changes them,",
                 "wait until the other run has ended",
             )),
         }

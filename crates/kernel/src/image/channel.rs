@@ -67,8 +67,8 @@ impl GuestChannel {
 
     /// The next job of the list; `None` after the last one.
     fn next_task(&mut self) -> Result<Option<(usize, String)>, String> {
-        let wrong = |reason: &str| format!("the host's list makes no sense: {reason}");
-        let failed = |error: io::Error| format!("read the host's list: {error}");
+        let wrong = |reason: &str| format!("the host's job list is invalid: {reason}");
+        let failed = |error: io::Error| format!("read the host's job list: {error}");
         let mut first = Vec::new();
         self.read(self.tasks_at, BLOCK_BYTES, &mut first).map_err(failed)?;
         let Some((header, head)) = FrameHeader::parse(&first).map_err(wrong)? else {
@@ -85,7 +85,7 @@ impl GuestChannel {
         let frame = header.into_frame(frame.split_off(head)).map_err(wrong)?;
         match frame.kind {
             FrameKind::Task => Ok(Some((frame.task, frame.text().map_err(wrong)?))),
-            _ => Err(wrong("it holds something else than jobs")),
+            _ => Err(wrong("it contains something other than jobs")),
         }
     }
 
@@ -221,7 +221,7 @@ impl HostChannel {
         let Some((header, head)) = FrameHeader::parse(&start)? else { return Ok(None) };
         let end = (self.next_at + head as u64).checked_add(header.length as u64);
         if end.is_none_or(|end| length < end) {
-            return Err("its length does not fit");
+            return Err("its length does not match");
         }
         let mut bytes = vec![0; header.length];
         read(&mut bytes, self.next_at + head as u64)?;

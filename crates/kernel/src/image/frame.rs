@@ -115,7 +115,7 @@ impl FrameHeader {
             return Ok(None);
         }
         let end = bytes.iter().position(|&byte| byte == b'\n').ok_or("its header is cut short")?;
-        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| "its header is no text")?;
+        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| "its header is not text")?;
         let fields = line.strip_prefix(MAGIC).ok_or("it does not begin with a header")?;
         let fields: Vec<_> = fields.split(' ').collect();
         let &[kind, task, length, check] = &fields[..] else {
@@ -124,9 +124,9 @@ impl FrameHeader {
         let known = FrameKind::ALL.into_iter().find(|known| known.name() == kind);
         let header = FrameHeader {
             kind: known.ok_or("its kind is unknown")?,
-            task: task.parse().map_err(|_| "its job is no number")?,
-            length: length.parse().map_err(|_| "its length is no number")?,
-            check: u64::from_str_radix(check, 16).map_err(|_| "its checksum is no number")?,
+            task: task.parse().map_err(|_| "its job is not a number")?,
+            length: length.parse().map_err(|_| "its length is not a number")?,
+            check: u64::from_str_radix(check, 16).map_err(|_| "its checksum is not a number")?,
         };
         Ok(Some((header, end + 1)))
     }
@@ -137,10 +137,10 @@ impl FrameHeader {
     /// They do not match.
     pub(super) fn into_frame(self, bytes: Vec<u8>) -> Result<ChannelFrame, &'static str> {
         if bytes.len() != self.length {
-            return Err("its length does not fit");
+            return Err("its length does not match");
         }
         if self.checksum(&bytes) != self.check {
-            return Err("its checksum does not fit");
+            return Err("its checksum does not match");
         }
         Ok(ChannelFrame { kind: self.kind, task: self.task, bytes })
     }

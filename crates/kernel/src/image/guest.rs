@@ -75,7 +75,7 @@ pub fn main(mut run: impl FnMut(&str, &mut JobLog) -> Result<String, String>) ->
     if let Some((kind, text)) = report
         && let Err(error) = send(&frame::encode(kind, 0, text.as_bytes()))
     {
-        eprintln!("filemap: cannot send over {PORT} that {text:?}: {error}");
+        eprintln!("filemap: cannot send {text:?} over {PORT}: {error}");
     }
     // QEMU exits on a reboot (`-no-reboot`), which needs no ACPI in the kernel.
     let error = reboot(RebootCommand::Restart);
@@ -120,7 +120,7 @@ fn prepare() -> Result<Option<GuestChannel>, (FrameKind, String)> {
     let fail = |error| (FrameKind::Error, error);
     let text = read(SETTINGS_PATH).map_err(fail)?;
     let settings = GuestSettings::from_json(&text);
-    let settings = settings.ok_or_else(|| fail("the host's settings make no sense".to_owned()))?;
+    let settings = settings.ok_or_else(|| fail("the host's settings are invalid".to_owned()))?;
     let Some(answers_at) = settings.answers_at else { return Ok(None) };
     prepare_kernel(&settings).map_err(fail)?;
     let lack = |error| (FrameKind::Lack, error);
@@ -194,7 +194,7 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
     }
     let file = |name: &str| directory.join(name).to_string_lossy().into_owned();
     write(&file("scan_sleep_millisecs"), &u32::MAX.to_string())?;
-    let failed = |errno| format!("map memory for khugepaged to look at: {errno}");
+    let failed = |errno| format!("map memory for khugepaged to scan: {errno}");
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at an address of the kernel's choice, with no other references.
     unsafe {

@@ -274,11 +274,11 @@ impl GuestMachine {
     fn on_frame(&mut self, frame: ChannelFrame) -> Result<Option<Result<JobAnswer, Error>>, Error> {
         let damaged = |reason: &str| Error::Damaged { reason: reason.to_owned() };
         if frame.task != self.next {
-            return Err(damaged("it is of another job"));
+            return Err(damaged("it belongs to another job"));
         }
         match frame.kind {
             FrameKind::Task | FrameKind::Lack => {
-                return Err(damaged("it is a job, or of no machine that runs"));
+                return Err(damaged("it is a job, or comes from a machine that has not started"));
             }
             FrameKind::Begun => (self.wait, self.has_begun) = (AnswerWait::begin(), true),
             FrameKind::Log => self.append_log(&frame.bytes)?,

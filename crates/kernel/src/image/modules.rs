@@ -51,7 +51,7 @@ pub(super) fn collect(
     }
     if !search.missing.is_empty() {
         let names = search.missing.join(", ");
-        return Err(fail(format!("not there and not built in: {names}")));
+        return Err(fail(format!("missing and not built in: {names}")));
     }
     Ok(search.found)
 }

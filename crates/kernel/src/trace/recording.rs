@@ -131,7 +131,7 @@ impl Recording {
         let (_, check) = rest.split_last_chunk().ok_or(damaged("it is cut short"))?;
         let checked = &bytes[..bytes.len() - check.len()];
         if fnv1a(FNV_BASIS, checked) != u64::from_le_bytes(*check) {
-            return Err(damaged("its checksum does not fit").into());
+            return Err(damaged("its checksum does not match").into());
         }
         let read = Self::read(&checked[MAGIC.len()..]);
         Ok(read.ok_or(damaged("it is not as this version writes it"))?)

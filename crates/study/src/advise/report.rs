@@ -27,9 +27,9 @@ const VERDICTS: [(&str, &str, &str); 6] = [
 ];
 
 /// Caption of the picture.
-const HOW_TO_READ: &str = "Dashed lines are at what the program reads and takes as it is. A bar \
-    that ends in a tip goes on beyond its scale. A dot is the time that is predicted, and the line \
-    through it reaches from half of the device's latency to double.";
+const HOW_TO_READ: &str = "Dashed lines mark what the program reads and takes as it is. A bar \
+    with a tip extends beyond its scale. A dot is the time that is predicted, and the line through \
+    it reaches from half of the device's latency to double.";
 
 /// Amounts beyond this multiple of the unchanged program's are off the scale.
 const MAX_SCALE: f64 = 3.0;
@@ -111,7 +111,7 @@ impl AdviseRecord {
         let predicted = "predicted, on a cold cache".to_string();
         let with_answer = self.best().map(|best| {
             let (least, most) = best.outcome.range_ns();
-            let range = format!("from {} to {} as the latency goes", time(least), time(most));
+            let range = format!("from {} to {} with the latency", time(least), time(most));
             two(&best.outcome, "with the answer", [best.label(), range])
         });
         two(&self.now, "as it is", [used, predicted])
@@ -135,8 +135,8 @@ impl AdviseRecord {
         format!(
             "Times are predicted with the machine profile, whose device has a latency of {}, and \
              with half and double of that, as a device's latency varies from hour to hour. An \
-             order that this can reverse is a tie. The readahead size is {} KiB if nothing else is \
-             said. A verdict is on the whole program.",
+             order that this can reverse is a tie. The readahead size is {} KiB unless stated \
+             otherwise. A verdict is on the whole program.",
             time(self.latency_ns as f64),
             self.read_ahead_kb
         )

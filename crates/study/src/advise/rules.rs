@@ -24,8 +24,8 @@ pub fn advice_rules(program: &Job, changes: &[AdviceChange]) -> Result<Vec<Advic
             AdviceChange::Madvise(on, hint) => rules.extend(read_as(program, on, advice(*hint))?),
             // After the program's own MADV_RANDOM this would read page by page.
             AdviceChange::Ask(on, Madvise::PopulateRead, _) if is_advised(program, on) => {
-                return Err("the program advises these mappings itself, and it is not known what \
-                            comes first when it is given from outside"
+                return Err("the program advises these mappings itself, so the order of advice \
+                            given from outside is unknown"
                     .to_string());
             }
             AdviceChange::Ask(on, ask, parts) => {

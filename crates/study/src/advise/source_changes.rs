@@ -74,7 +74,7 @@ fn of_database(hint: ReadHint, contents: FileContents) -> Option<SourceLine> {
         (FileContents::Sqlite, _) => Some(line(
             "SQLite",
             "it has no setting for advice. PRAGMA mmap_size=0 makes it read pages with pread(2), \
-             which was not tried here: filemap record and advise with it tell",
+             which was not tried here; filemap record and filemap advise with it would tell",
         )),
         _ => None,
     }

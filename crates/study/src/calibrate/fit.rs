@@ -44,8 +44,8 @@ fn is_complete_together(apart: f64) -> bool {
 fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
     let entries = entries.filter(|_| !is_complete_together(apart))?;
     Some(format!(
-        "the device takes requests through a ring of {entries} entries, but reads that overlap were \
-         not complete together ({apart:.2} of the time of one apart), so the profile has no \
+        "the device takes requests through a ring of {entries} entries, but overlapping reads did \
+         not complete together ({apart:.2} of the time of one read apart), so the profile has no \
          ring_entries; if the machine was busy, run filemap calibrate again when it is quiet"
     ))
 }

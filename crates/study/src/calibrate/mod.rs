@@ -87,7 +87,7 @@ pub fn calibrate(
     let text = profile_text(&profile);
     keep(&text)?;
     let unlimited = reclaim.unlimited().map(|reason| {
-        format!("what it costs to evict a page was not measured, so it is 0: {reason}")
+        format!("the cost of evicting a page was not measured, so it is 0: {reason}")
     });
     let predicted = rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?;
     let calibration = CalibrateRecord {

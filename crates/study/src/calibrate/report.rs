@@ -151,7 +151,7 @@ impl CalibrateRecord {
             ),
             _ => "No rows were measured.".to_string(),
         };
-        let reads = "The device alone, one read at a time past the page cache:";
+        let reads = "The device alone, one read at a time, bypassing the page cache:";
         let mut parts = vec![
             Part::Heading("Costs of this machine".to_string()),
             Part::Table(text_table("Nanoseconds, over the rounds:", &COSTS, &self.costs)),

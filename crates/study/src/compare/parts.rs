@@ -73,8 +73,8 @@ pub(super) fn conditions(of: &Variants) -> Vec<String> {
     notes.extend(of.records.iter().filter_map(foreign_note));
     notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
     if of.records.iter().any(has_emulated_times) {
-        let note = "A time with (e) after it is of an emulated guest: it is that of no machine, \
-                    and is not judged.";
+        let note = "A time marked (e) is that of an emulated guest, not of a machine, and is not \
+                    judged.";
         notes.push(note.to_string());
     }
     notes

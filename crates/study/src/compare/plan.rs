@@ -112,7 +112,7 @@ impl Plan {
         warnings.extend(trees.tell(&mut ran));
         if ran.iter().any(|ran| is_emulated(&ran.record)) {
             let times = if ran.iter().any(|ran| has_emulated_times(&ran.record)) {
-                "their times are those of counted instructions, of which each takes 4 ns"
+                "their times are those of counted instructions, 4 ns each"
             } else {
                 "their times, which would say nothing, are left out"
             };
@@ -168,7 +168,7 @@ fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
     let jobs: Vec<Job> = ran.iter().map(resolved).collect();
     ran.iter().enumerate().filter_map(move |(at, own)| {
         let same = &ran[jobs[..at].iter().position(|before| *before == jobs[at])?];
-        Some(format!("{} is the same job as {}: what differs is noise", own.variant, same.variant))
+        Some(format!("{} is the same job as {}: differences are noise", own.variant, same.variant))
     })
 }
 

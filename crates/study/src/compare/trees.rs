@@ -48,7 +48,7 @@ impl Trees {
             if is_new {
                 let same = told.iter().find(|(_, before)| tree.is(before));
                 warnings.extend(same.map(|(before, _)| {
-                    format!("{path} is the same image as {before}: what differs is noise")
+                    format!("{path} is the same image as {before}: differences are noise")
                 }));
                 told.push((path, tree.clone()));
             }

@@ -281,13 +281,13 @@ fn not_compared(program: &Job, reason: String) -> Vec<Finding> {
 }
 
 fn disturbed_in(runs: u32) -> String {
-    format!("somebody else added or took pages of its files in {runs} runs")
+    format!("something else added or removed pages of its files in {runs} runs")
 }
 
 fn without_folio() -> String {
     let runs = REPEATS_WITHOUT_FOLIO + 1;
     format!(
-        "the kernel found no memory for a large folio in {runs} runs, each time elsewhere; end \
-         other programs, or write 1 to /proc/sys/vm/compact_memory"
+        "the kernel found no memory for a large folio in {runs} runs, each time at another place; \
+         end other programs, or write 1 to /proc/sys/vm/compact_memory"
     )
 }

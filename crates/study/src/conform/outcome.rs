@@ -80,8 +80,8 @@ pub(super) fn footer(
     };
     Footer {
         scope: format!(
-            "rules of Linux {}{with} and {kernel}; files that fit in memory; after each access \
-             what it reads is waited for",
+            "rules of Linux {}{with} and {kernel}; files that fit in memory; each access waits \
+             until its reads are complete",
             rules.map_or("", |rules| rules.kernel.name())
         ),
         command,

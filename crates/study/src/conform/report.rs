@@ -154,7 +154,7 @@ impl ConformRecord {
         format!(
             "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
              {calls}{mismatches} mismatch{are_several}. Excluded: {excluded} lines of faults on \
-             pages that were still on their way when an earlier fault mapped what was around them."
+             pages that were still being read when an earlier fault mapped the pages around them."
         )
     }
 
@@ -164,7 +164,7 @@ impl ConformRecord {
             |kind: &ShownKind| self.not_shown.iter().any(|own| own == kind.tracepoint());
         let missing: Vec<ShownKind> = ShownKind::ALL.into_iter().filter(is_missing).collect();
         let note = if missing.contains(&ShownKind::Window) {
-            " A window is told by the folios that it added."
+            " A window is known by the folios that it added."
         } else {
             ""
         };

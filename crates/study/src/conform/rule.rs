@@ -70,7 +70,7 @@ impl Rule {
                 &["do_sync_mmap_readahead"],
             ),
             Rule::MissesCredited => (
-                "how hits take from the miss counter",
+                "how hits decrement the miss counter",
                 "readahead::miss::after_hits",
                 &["filemap_map_pages", "do_async_mmap_readahead"],
             ),
@@ -85,7 +85,7 @@ impl Rule {
                 &["ondemand_readahead"],
             ),
             Rule::MarkedHit => (
-                "what a fault that finds its page takes from the counter, and its mark",
+                "what a fault on a cached page does about the counter and a mark",
                 "readahead::marked::on_fault_hit",
                 &["do_async_mmap_readahead"],
             ),
@@ -100,12 +100,12 @@ impl Rule {
                 &["ondemand_readahead"],
             ),
             Rule::FirstAbsent => (
-                "which page after a mark is the first that is absent",
+                "which page after a mark is the first absent one",
                 "readahead::search::first_absent",
                 &["page_cache_next_miss"],
             ),
             Rule::Forced => (
-                "what is read where nothing but its length is asked",
+                "what a request that gives only a range reads",
                 "readahead::forced::window",
                 &["force_page_cache_ra"],
             ),

@@ -109,7 +109,7 @@ impl DoctorRecord {
             commands: COMMANDS.iter().map(command).collect(),
             checks,
             footer: Footer {
-                scope: "what commands need on a real kernel; the model needs nothing of it"
+                scope: "what commands need on a real kernel; the model needs none of it"
                     .to_string(),
                 command: "filemap doctor".to_string(),
                 environment,

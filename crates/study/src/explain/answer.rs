@@ -207,7 +207,7 @@ fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
     text += ".";
     if counter.rises > 1 {
         text += &format!(
-            " Hits brought it back to {} or below {} times, and readahead came back with it.",
+            " Hits brought it back to {} or below {} times, and readahead resumed.",
             counter.threshold,
             count(counter.rises - u64::from(counter.last > counter.threshold))
         );

@@ -35,7 +35,7 @@ pub(super) fn figures(runs: &[FolioOpsRun], all: &[OperationComparison]) -> Stri
     let locked = super::locked(runs).map_or(String::new(), |locked| {
         format!(
             " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
-             is saved in L carries over to other machines. A percentage says as much about the \
+             is saved in L carries over to other machines. A percentage depends as much on the \
              work around it. L is shown of munmap and fork alone, as writes copy pages or reuse \
              them.",
             locked.median, locked.min, locked.max

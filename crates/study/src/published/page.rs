@@ -108,9 +108,9 @@ fn dots(title: String, cells: &[&Cell], is_first: bool) -> DotTable {
     columns.push(DotColumn::Drawn(scale));
     columns.extend([Head::right("error"), Head::left("verdict")].map(DotColumn::Text));
     let note = if is_first {
-        "A ring is the published figure and a dot the one that came out here, with a line from \
-             its least to its most over seeds or repeats. Each table has one scale; it is \
-             logarithmic where figures lie far apart."
+        "A ring is the published figure and a dot the one found here, with a line from its minimum \
+         to its maximum over seeds or repeats. Each table has one scale; it is logarithmic where \
+         figures lie far apart."
     } else {
         ""
     };

@@ -148,7 +148,7 @@ impl SearchRecord {
             Goal::Over(metric) => {
                 format!("Jobs where {second} gains most over {first}: {}", metric.words())
             }
-            Goal::Differ => format!("Jobs that tell {second} from {first}"),
+            Goal::Differ => format!("Jobs that distinguish {second} from {first}"),
         }
     }
 

@@ -37,8 +37,7 @@ use crate::variants::Variant;
 const MAX_SHRINK_ATTEMPTS: [usize; 3] = [600, 150, 150];
 
 /// Hint on how to save a search.
-const WITH_STATE: &str =
-    "with --state FILE a search that is given again goes on where it was stopped";
+const WITH_STATE: &str = "with --state FILE the same command continues a search where it stopped";
 
 /// Options of a search.
 pub struct SearchOptions<'a, E> {
@@ -118,7 +117,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             (None, _) => format!("nothing is kept of this search; {WITH_STATE}"),
             (Some(path), 0) => format!("nothing is kept of this search yet in '{path}'"),
             (Some(path), jobs) => {
-                format!("{jobs} jobs are kept in '{path}'; the same command goes on from there")
+                format!("{jobs} jobs are kept in '{path}'; the same command continues from there")
             }
         });
     }
@@ -202,7 +201,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         if before > 0 {
             notes.push(match self.keeper.path() {
                 Some(_) => format!(
-                    "Interrupted after {} jobs. The same command goes on from job {}.",
+                    "Interrupted after {} jobs. The same command continues from job {}.",
                     found.drawn,
                     found.drawn / ROUND_JOBS * ROUND_JOBS
                 ),
@@ -212,7 +211,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
         let groups = self.groups(found, before)?;
         if self.keeper.interruptions() > u32::from(before > 0) {
-            notes.push("Not all jobs were made as small as they can be.".to_string());
+            notes.push("Not all jobs were fully shrunk.".to_string());
         }
         Ok(SearchRecord {
             schema: SCHEMA,

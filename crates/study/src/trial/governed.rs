@@ -36,7 +36,7 @@ impl GovernedProgram {
     /// When the path of this command is not known, or there is no directory for the report.
     pub fn new(program: &Program, flags: &[String]) -> Result<GovernedProgram, Error> {
         let own = std::env::current_exe().map_err(|error| {
-            Error::CannotRun(format!("filemap does not find itself: {}", reason(&error)))
+            Error::CannotRun(format!("filemap cannot find its own executable: {}", reason(&error)))
         })?;
         let directory =
             OutputDirectory::create().map_err(|error| Error::CannotRun(error.to_string()))?;
@@ -62,7 +62,7 @@ impl GovernedProgram {
     pub fn governed_files(&self) -> GovernedFiles {
         let text = fs::read(&self.json).unwrap_or_default();
         let Ok(GovernRecord { processes, ungoverned, .. }) = serde_json::from_slice(&text) else {
-            let ungoverned = Some("it could not be told what was done".to_string());
+            let ungoverned = Some("its report could not be read".to_string());
             return GovernedFiles { paths: Vec::new(), ungoverned };
         };
         let mappings = processes.into_iter().flat_map(|process| process.mappings);

@@ -137,8 +137,7 @@ fn run_metered(program: &Program) -> Result<MeteredRun, Error> {
     let metered = metered::run(&mut program.command(), OWN_LINE_PREFIX);
     let metered = metered.map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => Error::CannotRun(format!(
-            "'{}' has stopped itself and was ended; give a program that needs nobody to let it go \
-             on",
+            "'{}' stopped itself and was killed; give a program that nobody has to continue",
             program.path.display()
         )),
         _ => launch_error(program, &error).into(),

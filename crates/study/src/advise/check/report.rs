@@ -86,7 +86,7 @@ fn note(check: &Check) -> String {
          from the page cache. They are of the program and of all that it started and waited for. \
          p is how often chance alone sets times apart as much (unpaired permutation test on \
          ranks). The model's times are without the program's start. The program had no input, and \
-         what it wrote to stdout and stderr was thrown away.",
+         what it wrote to stdout and stderr was discarded.",
         check.runs
     )
 }

@@ -47,8 +47,8 @@ impl Check {
         }
         // Announces the command and its side effects before anything runs.
         engines.message_sink()(&format!(
-            "{} is run {} times now; if it writes, sends or removes something, it does so each time, \
-             and what it prints is thrown away",
+            "{} is run {} times now; if it writes, sends or removes something, it does so each \
+             time, and its output is discarded",
             shell_line(&program.words),
             runs * (trials.len() as u64 + 1) + 1
         ));
@@ -127,8 +127,8 @@ fn check_unchanged(files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {
     for (path, before) in files {
         if file_stamp(path) != Some(*before) {
             return Err(Error::CannotRun(format!(
-                "'{}' was changed while the program ran, so that its runs are not the same and \
-                 no more are made; check on a copy that nobody writes to, or leave out --check",
+                "'{}' was changed while the program ran, so its runs are not comparable, and no \
+                 more are made; check on a copy that nobody writes to, or leave out --check",
                 path.display()
             )));
         }
@@ -144,17 +144,16 @@ fn dropped_notes(variants: &[MeasuredVariant]) -> Vec<String> {
     let mut notes = Vec::new();
     if dropped > 0 {
         notes.push(format!(
-            "A mapping is advised once it is seen: what was read of its file before that, at most \
-             {} pages, was dropped and is not counted. For that the program was held for {} at \
-             most.",
+            "A mapping is advised once it is seen: pages of its file read before that, at most {}, \
+             were dropped and are not counted. For that the program was stopped for {} at most.",
             number(dropped as f64),
             time(held_ns as f64)
         ));
     }
     if reports().any(|report| report.has_uncounted_reads) {
         notes.push(
-            "A mapping is advised once it is seen: what was read of its file before that is \
-             counted too, as this user is not told what is cached of a file of others."
+            "A mapping is advised once it is seen: pages of its file read before that are counted \
+             too, as this user cannot see which pages of other users' files are cached."
                 .to_string(),
         );
     }

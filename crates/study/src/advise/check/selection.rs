@@ -35,8 +35,8 @@ fn treatment(
         let reason = match change {
             AdviceChange::Governor => return Ok(Treatment::Governed { flags: Vec::new() }),
             AdviceChange::ReadAhead(_) => {
-                "it is a setting of the device, which every program on it would get; set it as \
-                 root and check again, and what runs as it is has it"
+                "it is a setting of the device, for every program on it; set it as root and check \
+                 again: the program as it is then has it"
             }
             AdviceChange::FaultAround(_) if !may_apply => {
                 "it is a setting of the whole machine, which is changed with --change-settings only"

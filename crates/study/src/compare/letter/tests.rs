@@ -164,7 +164,7 @@ fn times_of_an_emulated_guest_are_marked() {
     };
     let emulated = of("QEMU, tcg");
     assert_eq!(row(&emulated).as_deref(), Some("elapsed 10 ms (e) 20 ms (e) -"));
-    assert!(emulated.contains("is of an emulated guest"), "{emulated}");
+    assert!(emulated.contains("of an emulated guest"), "{emulated}");
     let real = of("QEMU, kvm");
     assert_eq!(row(&real).as_deref(), Some("elapsed 10 ms 20 ms +100.0 %"));
     assert!(!real.contains("(e)") && !real.contains("emulated"), "{real}");
@@ -269,7 +269,7 @@ fn kernels_are_named_once_with_what_differs() {
          built with gcc 12.2.0; image sha256 aaaaaaaaaaaa new:",
         ".config of old and new: 20 options differ, the first: CONFIG_A: n / y, CONFIG_B: 1 / 2",
         ".config of old and third: the same",
-        ".config of old and last: not told by the images",
+        ".config of old and last: not contained in the images",
         "guest of QEMU 7.2.22, kvm on A CPU",
         "= 6.12.117+deb12-cloud-amd64: Linux",
         "major faults: ru_majflt of getrusage(RUSAGE_THREAD)",

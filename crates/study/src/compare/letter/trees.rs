@@ -55,7 +55,7 @@ fn commit(release: &str) -> Option<&str> {
 fn configured(first: &Record, other: &Record) -> String {
     let both = format!(".config of {} and {}", name(first), name(other));
     let Some(options) = other.environment.get(DIFFERS).and_then(Value::as_u64) else {
-        return format!("{both}: not told by the images (CONFIG_IKCONFIG)");
+        return format!("{both}: not contained in the images (CONFIG_IKCONFIG)");
     };
     let differs = match options {
         0 => return format!("{both}: the same"),
