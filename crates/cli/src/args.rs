@@ -464,10 +464,6 @@ pub struct RecordArgs {
 
 #[derive(Debug, Args)]
 pub struct FolioOpsArgs {
-    /// Engine: model (an mm implemented in this program, in real time) or kernel (the running
-    /// kernel) [default: model].
-    #[arg(long, value_name = "ENGINE", allow_hyphen_values = true)]
-    pub on: Option<String>,
     /// Number of repeats per operation [default: 9].
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = number)]
     pub runs: Option<u64>,
@@ -484,14 +480,10 @@ pub struct FolioOpsArgs {
     /// Count how well each scheme knows the owners of a folio and what a prefork server copies,
     /// without timing. The heap of the server is --size [default: 4m] in folios of --folio-sizes
     /// [default: 64k,2m].
-    #[arg(long, conflicts_with_all = ["on", "runs", "seed", "change_settings", "verbose"])]
+    #[arg(long, conflicts_with_all = ["runs", "seed", "verbose"])]
     pub owners: bool,
     #[command(flatten)]
     pub output: OutputFlags,
-    /// Change the system-wide folio sizes for anonymous memory. Needs root. They are restored after
-    /// the runs.
-    #[arg(long, help_heading = "Output")]
-    pub change_settings: bool,
     /// Also show the spread of the figures.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,

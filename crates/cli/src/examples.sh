@@ -39,9 +39,6 @@ filemap folio-ops --size 64m --folio-sizes 64k,2m
 # Count forgotten owners of folios, and the pages that a prefork server copies.
 filemap folio-ops --owners
 
-# Benchmark this kernel, as root, changing and restoring system-wide settings.
-filemap folio-ops --on kernel --folio-sizes 64k,2m --change-settings
-
 # Compare a job with and without a patch series.
 filemap compare --workload random --file-size 4g --variants baseline,mmap-miss
 

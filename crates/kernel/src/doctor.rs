@@ -5,12 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
-use filemap_job::format_size;
 
 use crate::cgroup::{Version, memory_hierarchy};
 use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
-use crate::folio_ops::ThpSettings;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
 use crate::residency::CacheStat;
@@ -34,7 +32,7 @@ pub struct MachineCheck {
 }
 
 /// The commands and flags that need more than a file and a CPU.
-pub const COMMANDS: [&str; 16] = [
+pub const COMMANDS: [&str; 15] = [
     "run --on kernel",
     "compare --on kernel",
     "explain --on kernel",
@@ -45,7 +43,6 @@ pub const COMMANDS: [&str; 16] = [
     "record --change-settings",
     "advise --check",
     "govern",
-    "folio-ops",
     "--kernel host",
     "--read-ahead-kb",
     "--memory-max",
@@ -85,8 +82,6 @@ pub fn checks(journal: &Journal) -> Vec<MachineCheck> {
         mkfs("mkfs.xfs", ScratchFilesystem::Xfs { block_bytes: page_size() }),
         tracepoints(journal),
         debugfs(),
-        folio_sizes(&ThpSettings::here()),
-        page_frames(),
         qemu(),
         kvm(),
         interference(),
@@ -243,45 +238,6 @@ fn debugfs() -> MachineCheck {
     check("fault-around size", "--change-settings, record --change-settings", found)
 }
 
-fn folio_sizes(sizes: &ThpSettings) -> MachineCheck {
-    let offered = sizes.offered();
-    let (had, others): (Vec<u64>, Vec<u64>) =
-        offered.into_iter().partition(|&bytes| sizes.refusal(bytes).is_none());
-    let found = match (had.as_slice(), others.as_slice()) {
-        ([], []) => Err(Error::unavailable(
-            "large folios for anonymous memory",
-            "use a kernel with transparent huge pages: with --on kernel only 4k is measured here",
-        )),
-        (had, others) => {
-            let had = had.iter().map(|&bytes| format!(", {}", format_size(bytes)));
-            let apply = match others {
-                [] => String::new(),
-                others => format!("; with --change-settings {}", format_sizes(others)),
-            };
-            Ok(format!("4k{}{apply}", had.collect::<String>()))
-        }
-    };
-    check("folio sizes", "folio-ops", found)
-}
-
-/// Formats ascending folio sizes, as first and last if no size in between is missing.
-fn format_sizes(sizes: &[u64]) -> String {
-    match sizes {
-        [first, .., last] if sizes.is_sorted_by(|&size, &next| next == 2 * size) => {
-            format!("{} to {}", format_size(*first), format_size(*last))
-        }
-        sizes => sizes.iter().map(|&size| format_size(size)).collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn page_frames() -> MachineCheck {
-    let found = require_root("frames of pages").map(|()| "yes".to_owned());
-    let note = found.is_err().then(|| {
-        "run as root to see which pages are copied and which are reused with --on kernel".to_owned()
-    });
-    MachineCheck { note, ..check("page frames", "folio-ops", found) }
-}
-
 fn tracepoints(journal: &Journal) -> MachineCheck {
     let found = TraceFs::open(journal).map(|tracefs| {
         if tracefs.root().starts_with(journal.directory()) {
@@ -339,7 +295,6 @@ fn installed(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folio_ops;
 
     #[test]
     fn missing_things_have_remedies() {
@@ -355,33 +310,10 @@ mod tests {
         ] {
             assert!(used(&check), "{check:?}");
         }
-        for check in
-            [rules(), root(), residency(), io_accounting(), lru(), page_frames(), qemu(), kvm()]
-        {
+        for check in [rules(), root(), residency(), io_accounting(), lru(), qemu(), kvm()] {
             assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
             assert!(used(&check), "{check:?}");
         }
-    }
-
-    #[test]
-    fn lists_current_and_possible_folio_sizes() {
-        let sizes = [(16 << 10, "never"), (1 << 20, "never"), (2 << 20, "inherit")];
-        let row = [(512 << 10, "never"), (1 << 20, "never"), (2 << 20, "never")];
-        let between = [(16 << 10, "never"), (32 << 10, "madvise"), (64 << 10, "never")];
-        for (test, all, sizes, here) in [
-            ("some", "madvise", &sizes[..], "4k, 2m; with --change-settings 16k, 1m"),
-            ("row", "always", &row[..], "4k; with --change-settings 512k to 2m"),
-            ("between", "never", &between[..], "4k, 32k; with --change-settings 16k, 64k, 2m"),
-            ("fewer", "never", &sizes[2..], "4k; with --change-settings 2m"),
-            ("one", "always", &sizes[2..], "4k, 2m"),
-        ] {
-            let settings = folio_ops::settings(&format!("doctor-{test}"), all, sizes);
-            assert_eq!(folio_sizes(&settings).state.as_deref(), Ok(here));
-            fs::remove_dir_all(&settings.directory).unwrap();
-        }
-        let none = folio_sizes(&ThpSettings { directory: "/nowhere".into() });
-        assert_eq!(none.state, Err("no large folios for anonymous memory".to_owned()));
-        assert!(none.note.is_some());
     }
 
     #[test]

@@ -11,7 +11,6 @@ pub mod cold;
 pub mod doctor;
 pub mod engine;
 mod error;
-pub mod folio_ops;
 mod governor;
 pub mod holes;
 pub mod huge_pages;

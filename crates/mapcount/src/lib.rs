@@ -51,7 +51,6 @@ mod mapcount;
 pub mod mm;
 mod mm_id;
 mod mm_owner;
-pub mod one_folio;
 mod owners;
 mod page_mapcount;
 pub mod prefork;

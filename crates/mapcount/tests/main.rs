@@ -10,4 +10,3 @@ mod interleavings;
 mod misuse;
 mod mm_ids;
 mod support;
-mod two_threads;

@@ -1,12 +1,9 @@
 //! `filemap folio-ops`: operations on folios with every mapcount scheme, in the user-space mm.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::bad_input::fails;
 use crate::running::Running;
-use crate::skip::skip;
 use crate::{filemap, json, stdout};
 
 /// Takes a fraction of a second.
@@ -84,8 +81,6 @@ fn reports_fit_the_width_and_csv_is_flat() {
     }
     assert!(!text.contains("rules of Linux"), "{text}");
     assert!(!text.contains("byte: saving"), "writes do more than count: {text}");
-    let is_left_out = text.contains("Two threads on one folio are left out");
-    assert!(is_left_out != text.contains("Two threads that map and unmap one folio"), "{text}");
     let csv = stdout(&format!("{SMALL} --format csv"));
     assert!(csv.starts_with("engine,repeat,folio_bytes,operation,counters,ns_per_page,"), "{csv}");
     let rows = |word: &str| csv.lines().filter(|line| line.contains(word)).count();
@@ -128,18 +123,16 @@ fn owners_are_counted_and_nothing_is_timed() {
     assert_eq!(text, stdout("folio-ops --owners"));
     let csv = stdout("folio-ops --owners --format csv");
     assert!(csv.starts_with("about,case,counters,count,of\nlast-owner-lost,2 mms,"), "{csv}");
-    fails("folio-ops --owners --on kernel", 2, &["--owners", "--on"]);
+    fails("folio-ops --owners --runs 2", 2, &["--owners", "--runs"]);
 }
 
 #[test]
 fn refuses_invalid_options_with_a_remedy() {
     for (flags, words) in [
-        ("--change-settings", ["--change-settings", "--on kernel"]),
         ("--runs 0", ["--runs: 0", "1 to 1000"]),
         ("--runs 1001", ["--runs: 1001", "1 to 1000"]),
         ("--runs x", ["--runs", "'x'"]),
         ("--seed 0", ["--seed: 0", "out of range"]),
-        ("--on host", ["--on: unknown engine 'host'", "model, kernel"]),
     ] {
         fails(&format!("folio-ops {flags}"), 2, &words);
     }
@@ -157,18 +150,6 @@ fn refuses_invalid_options_with_a_remedy() {
     }
     let too_large = "folio-ops --size 1t --folio-sizes 2m";
     fails(too_large, 4, &["--size 1t", "of memory are needed", "are available"]);
-}
-
-#[test]
-fn with_one_cpu_threads_are_left_out() {
-    let mut command = Command::new("taskset");
-    command.args(["-c", "0", env!("CARGO_BIN_EXE_filemap")]).args(SMALL.split(' '));
-    let Ok(output) = command.output() else { return skip("there is no taskset") };
-    if !output.status.success() {
-        return skip("CPU 0 is not for this process");
-    }
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("Two threads on one folio are left out"), "{text}");
 }
 
 #[test]

@@ -11,7 +11,6 @@ mod endings;
 mod explain;
 mod flags;
 mod folio_ops;
-mod folios;
 mod govern;
 mod govern_endings;
 mod govern_failures;

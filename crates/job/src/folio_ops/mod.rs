@@ -8,13 +8,10 @@ mod operation;
 mod record;
 mod spec;
 
-use crate::parts::EngineKind;
 pub use crate::workload::FOLIO_OPS;
 
 pub use operation::Operation;
-pub use record::{
-    ContendedFolio, FolioOpsRecord, FolioOpsRun, FolioOpsSample, OwnerCount, OwnerQuantity,
-};
+pub use record::{FolioOpsRecord, FolioOpsRun, FolioOpsSample, OwnerCount, OwnerQuantity};
 pub use spec::FolioOpsSpec;
 
 /// Per-page mapcounts without owner tracking: the baseline.
@@ -32,9 +29,6 @@ pub const NO_PAGE_MAPCOUNT: &str = "no-page-mapcount";
 /// Exact tracking of any number of owners, without per-page mapcounts.
 pub const PRECISE_OWNERS: &str = "precise-owners";
 
-/// The running kernel.
-pub const KERNEL: &str = "kernel";
-
 /// The schemes implemented by `filemap`, in the order of tables.
 pub const SCHEMES: [&str; 5] =
     [PAGE_MAPCOUNT, PLAIN_COUNTS, MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS];
@@ -48,8 +42,6 @@ pub const PMD_BYTES: u64 = 2 << 20;
 /// The benchmark, with every option resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolioOps {
-    /// The engine: `model` is an mm implemented in this program, in real time.
-    pub engine: EngineKind,
     /// Number of repeats, at least 1.
     pub runs: u64,
     /// Seed of the order of random writes, not 0.

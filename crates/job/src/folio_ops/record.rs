@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{FolioOps, FolioOpsSpec, Operation};
+use crate::parts::EngineKind;
 use crate::record::{RecordKind, SCHEMA};
 
 /// The results of all repeats.
@@ -15,7 +16,7 @@ pub struct FolioOpsRecord {
     pub kind: RecordKind,
     /// The options, which repeat the measurement.
     pub benchmark: FolioOpsSpec,
-    /// The engine: `model` or `kernel`.
+    /// `model`: an mm implemented in this program, in real time.
     pub engine: String,
     /// The environment of the measurement.
     #[schemars(with = "crate::schema::Environment")]
@@ -37,7 +38,7 @@ impl FolioOpsRecord {
             schema: SCHEMA,
             kind: RecordKind::FolioOps,
             benchmark: job.to_spec(),
-            engine: job.engine.to_string(),
+            engine: EngineKind::Model.to_string(),
             environment,
             runs,
             counted: Vec::new(),
@@ -53,9 +54,6 @@ pub struct FolioOpsRun {
     pub locked_ns: Option<f64>,
     /// The samples, in order.
     pub cells: Vec<FolioOpsSample>,
-    /// Throughput of threads that map and unmap the same folio concurrently.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contended: Vec<ContendedFolio>,
 }
 
 /// One operation over all pages, in folios of one size, with one mapcount scheme.
@@ -65,7 +63,7 @@ pub struct FolioOpsSample {
     pub folio_bytes: u64,
     /// The operation.
     pub operation: Operation,
-    /// Mapcount scheme: one of [`SCHEMES`](crate::folio_ops::SCHEMES), or `kernel`.
+    /// Mapcount scheme: one of [`SCHEMES`](crate::folio_ops::SCHEMES).
     pub counters: String,
     /// Time per page, in nanoseconds.
     pub ns_per_page: f64,
@@ -75,21 +73,6 @@ pub struct FolioOpsSample {
     pub reused: Option<u64>,
     /// L measured along with the operation, in nanoseconds, if it was.
     pub locked_ns: Option<f64>,
-}
-
-/// Threads that each repeatedly map and unmap all pages of the same folio.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ContendedFolio {
-    /// Size of the folio in bytes.
-    pub folio_bytes: u64,
-    /// Mapcount scheme.
-    pub counters: String,
-    /// Map and unmap batches per second of each thread.
-    pub batches_per_second: Vec<f64>,
-    /// Batches between two reads of the clock.
-    pub wait_batches: u64,
-    /// Longest time for `wait_batches` batches, in nanoseconds.
-    pub longest_wait_ns: Option<u64>,
 }
 
 /// One count of owners with one mapcount scheme.

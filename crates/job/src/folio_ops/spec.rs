@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{FOLIO_OPS, FolioOps, PAGE_BYTES, PMD_BYTES};
 use crate::Error;
 use crate::bounds::{MAX_FOLIO_OPS_BYTES, MAX_FOLIO_OPS_RUNS};
-use crate::limits::{name, out_of_range, size, within};
-use crate::parts::EngineKind;
+use crate::limits::{out_of_range, size, within};
 use crate::seed;
 use crate::size::{SizeText, format_size, parse_size, shorten};
 use crate::xorshift::DEFAULT_SEED;
@@ -30,9 +29,6 @@ const DEFAULT_RUNS: u64 = 9;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FolioOpsSpec {
-    /// Engine: `model` (an mm implemented in this program, in real time) or `kernel`. Default:
-    /// `model`.
-    pub on: Option<String>,
     /// Number of repeats. Default: 9.
     pub runs: Option<u64>,
     /// Seed for the order of random writes.
@@ -56,7 +52,6 @@ impl FolioOpsSpec {
     pub fn validate(&self) -> Result<FolioOps, Error> {
         let seed = seed::given(self.seed, self.seed_text.as_deref())?;
         Ok(FolioOps {
-            engine: name("on", &self.on, EngineKind::Model)?,
             runs: within("runs", self.runs.unwrap_or(DEFAULT_RUNS), 1, MAX_FOLIO_OPS_RUNS)?,
             seed: within("seed", seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?,
             bytes: self.valid_bytes()?,
@@ -98,7 +93,6 @@ impl FolioOps {
     /// All options, including defaults.
     pub fn to_spec(&self) -> FolioOpsSpec {
         FolioOpsSpec {
-            on: Some(self.engine.to_string()),
             runs: Some(self.runs),
             seed: Some(self.seed),
             seed_text: Some(self.seed.to_string()),
@@ -121,7 +115,6 @@ impl FolioOps {
                 command += &format!(" --{flag} {value}");
             }
         };
-        add("on", self.engine.to_string(), self.engine == EngineKind::Model);
         add("runs", self.runs.to_string(), self.runs == DEFAULT_RUNS);
         add("seed", self.seed.to_string(), self.seed == DEFAULT_SEED);
         add("size", format_size(self.bytes), self.bytes == bytes);
@@ -203,10 +196,6 @@ mod tests {
             (spec("", "large"), "--folio-sizes: 'large' is no size"),
             (spec_with(&|spec| spec.runs = Some(0)), "--runs: 0 is out of range; give 1 to 1000"),
             (spec_with(&|spec| spec.seed = Some(0)), "--seed: 0 is out of range"),
-            (
-                spec_with(&|spec| spec.on = Some("host".to_string())),
-                "--on: unknown engine 'host'; known: model, kernel",
-            ),
         ] {
             let error = spec.validate().unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains('\n'), "{spec:?}: {error}");
@@ -219,7 +208,7 @@ mod tests {
             spec("", ""),
             FolioOpsSpec { runs: Some(2), ..spec("4m", "2m,16k") },
             FolioOpsSpec { owners: true, ..spec("", "") },
-            FolioOpsSpec { on: Some("kernel".to_string()), seed: Some(7), ..spec("", "8k") },
+            FolioOpsSpec { seed: Some(7), ..spec("", "8k") },
         ] {
             let job = spec.validate().unwrap();
             assert_eq!(job.to_spec().validate().unwrap(), job, "{spec:?}");

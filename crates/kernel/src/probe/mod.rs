@@ -7,8 +7,6 @@
 mod child;
 pub mod cpus;
 mod flushes;
-mod folio_ops;
-mod folio_sample;
 mod fork;
 mod mapping;
 mod memory;
@@ -25,8 +23,6 @@ use std::time::Duration;
 
 use filemap_core::lru::statistics::FLUSH_INTERVAL_NS;
 
-pub use folio_ops::FolioProbe;
-pub use folio_sample::{FolioSample, Timing};
 pub use process::{MAX_READ_BYTES, ProbeProcess};
 pub use results::{CacheCounts, PhaseCost, ProbeResult, ThreadResult};
 pub use thread::RETURN_OPCODE;
@@ -43,13 +39,9 @@ const CHILD_ARGUMENT: &str = "__filemap-probe";
 
 /// Runs the child and does not return, if this process was started as one.
 pub fn main_if_child() {
-    let first = std::env::args_os().nth(1);
-    let main = match first.as_ref().and_then(|argument| argument.to_str()) {
-        Some(CHILD_ARGUMENT) => child::main,
-        Some(folio_ops::ARGUMENT) => folio_ops::child::main,
-        _ => return,
-    };
-    std::process::exit(main())
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT) {
+        std::process::exit(child::main())
+    }
 }
 
 /// Interval at which the kernel flushes memory cgroup statistics.

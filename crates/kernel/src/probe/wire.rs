@@ -9,7 +9,6 @@ use std::ptr::null_mut;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::folio_sample::FolioSample;
 use super::results::ProbeResult;
 use crate::Error;
 use crate::child::ChildProcess;
@@ -32,8 +31,6 @@ pub(super) enum Reply {
     Starved(String),
     /// The steps have run.
     Done(ProbeResult),
-    /// The sample of an operation over folios.
-    Folios(FolioSample),
 }
 
 /// Bytes of the length of a frame.

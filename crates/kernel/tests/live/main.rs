@@ -4,7 +4,6 @@
 //! needs root prints that it is skipped where it has none.
 
 mod engine;
-mod folios;
 #[path = "../support/harness.rs"]
 mod harness;
 mod machine;
@@ -30,9 +29,6 @@ use skip::skip;
 
 /// Has this binary change the machine and wait to be killed.
 const HOLD: &str = "__hold";
-
-/// Has this binary measure folios with changed settings until it is killed.
-const FOLIOS: &str = "__folios";
 
 const TESTS: &[harness::Test<Bench>] = harness::tests![
     probing::touching_mapped_pages_costs_nothing,
@@ -64,19 +60,13 @@ const TESTS: &[harness::Test<Bench>] = harness::tests![
     engine::memory_cgroup_evicts,
     engine::refuses_what_this_kernel_lacks,
     engine::changing_file_size_ends_job,
-    folios::copies_and_reuses_folios_of_each_size,
-    folios::names_sizes_that_are_not_allowed,
-    folios::does_not_time_missing_folios,
-    folios::killed_run_restores_folio_sizes,
 ];
 
 fn main() -> ExitCode {
     main_if_child();
     if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..] {
-        match argument.as_str() {
-            HOLD => machine::hold(Path::new(directory)),
-            FOLIOS => folios::hold(Path::new(directory)),
-            _ => {}
+        if argument == HOLD {
+            machine::hold(Path::new(directory));
         }
     }
     harness::run(TESTS, Bench::new)

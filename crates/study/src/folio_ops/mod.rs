@@ -11,7 +11,7 @@ mod tables;
 use std::collections::BTreeSet;
 
 use filemap_job::folio_ops::{FOLIO_OPS, PAGE_BYTES};
-use filemap_job::{EngineKind, FolioOpsRecord, FolioOpsRun};
+use filemap_job::{FolioOpsRecord, FolioOpsRun};
 use filemap_report::units::bytes;
 use filemap_report::{Head, Part, Report, Table};
 use serde::Serialize;
@@ -62,12 +62,7 @@ pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report
 /// The title.
 fn title(record: &FolioOpsRecord) -> String {
     let bytes = record.benchmark.size.as_ref().map_or("memory", |size| &size.0);
-    let place = if record.engine == EngineKind::Model.name() {
-        "in the small mm of filemap"
-    } else {
-        "on the kernel"
-    };
-    format!("{FOLIO_OPS} over {bytes}, {place}")
+    format!("{FOLIO_OPS} over {bytes}, in the small mm of filemap")
 }
 
 /// The facts of a report on counts.
@@ -77,7 +72,7 @@ fn counted_facts(record: &FolioOpsRecord) -> Part {
     setup::facts(vec![("Memory", vec![memory, "anonymous".to_string()]), ("Folios", vec![sizes])])
 }
 
-/// The facts of a report on times. The machine is a real one with either engine.
+/// The facts of a report on times. The machine is a real one.
 fn facts(record: &FolioOpsRecord) -> Part {
     let environment = |key: &str| record.environment.get(key);
     let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
@@ -86,19 +81,13 @@ fn facts(record: &FolioOpsRecord) -> Part {
         cores => format!("{cores} CPUs"),
     });
     let memory = record.benchmark.size.as_ref().and_then(|size| size.bytes().ok());
-    // Some of the requested sizes may not have been available.
     let cells = record.runs.iter().flat_map(|run| &run.cells);
     let sizes: BTreeSet<u64> = cells.map(|cell| cell.folio_bytes).collect();
-    let kernel = match text("host_kernel").as_str() {
-        "" => String::new(),
-        release => format!("Linux {release}, the running one"),
-    };
     let memory = memory.map_or_else(String::new, |size| bytes(size as f64));
     setup::facts(vec![
         ("Memory", vec![memory, "anonymous".to_string()]),
         ("Folios", sizes.into_iter().map(|size| bytes(size as f64)).collect()),
         ("Machine", vec![text("cpu"), cores.unwrap_or_default()]),
-        ("Kernel", vec![kernel]),
     ])
 }
 
@@ -134,38 +123,25 @@ fn figures(record: &FolioOpsRecord, all: &[OperationComparison], verbose: bool) 
     let fault_tables = tables::with_faults(all);
     let note = (!fault_tables.is_empty()).then(notes::with_faults);
     let tables = tables::times(all).into_iter().chain(fault_tables).map(Part::Table);
-    let mut parts = vec![Part::Paragraph(notes::figures(&record.runs, all))];
+    let mut parts = vec![Part::Paragraph(notes::figures(&record.runs))];
     parts.extend(tables.chain(note.map(Part::Paragraph)));
     parts.extend(tables::copies(all, pages(record)).map(Part::Table));
-    let is_here = record.engine == EngineKind::Model.name();
-    let has_large = all.iter().any(|of| of.folio_bytes > PAGE_BYTES);
-    let one_cpu = (is_here && has_large).then(|| notes::ONE_CPU.to_string());
-    parts.extend(tables::contended(&record.runs).map(Part::Table));
-    parts.extend(notes::contended(&record.runs).or(one_cpu).map(Part::Paragraph));
     parts.extend(verbose.then(|| Part::Table(tables::spreads(all))));
     parts
 }
 
 /// The columns of CSV.
 const ROWS: &str = "engine,repeat,folio_bytes,operation,counters,ns_per_page,copied,reused,\
-                    locked_ns,batches_per_second,longest_wait_ns";
+                    locked_ns";
 
-/// One row for each size, operation, way to count and repeat. Threads on one folio have a row each.
+/// One row for each size, operation, way to count and repeat.
 fn rows(record: &FolioOpsRecord) -> Table {
     if !record.counted.is_empty() {
         return flat(COUNTED, record.counted.iter().map(|own| json!(own)));
     }
     let mut rows = Vec::new();
     for (repeat, run) in (1..).zip(&record.runs) {
-        let threads = run.contended.iter().flat_map(|of| {
-            of.batches_per_second.iter().map(move |batches| {
-                let mut thread = json!(of);
-                thread["operation"] = "contended".into();
-                thread["batches_per_second"] = (*batches).into();
-                thread
-            })
-        });
-        rows.extend(run.cells.iter().map(|cell| json!(cell)).chain(threads).map(|mut row| {
+        rows.extend(run.cells.iter().map(|cell| json!(cell)).map(|mut row| {
             row["engine"] = record.engine.as_str().into();
             row["repeat"] = (repeat as u64).into();
             row

@@ -1,24 +1,16 @@
 //! Notes to the tables.
 
 use filemap_job::FolioOpsRun;
-use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
-use super::compared::{FAULT_NS, OperationComparison};
+use super::compared::FAULT_NS;
 use crate::stats::MAD;
 use crate::verdict::{SIGNIFICANCE_LEVEL, least_paired_p_value};
 
-/// The note in place of the table of threads, which needs two CPUs.
-pub(super) const ONE_CPU: &str =
-    "Two threads on one folio are left out: they take two CPUs, and filemap had one.";
-
 /// What the figures are and how they were measured.
-pub(super) fn figures(runs: &[FolioOpsRun], all: &[OperationComparison]) -> String {
-    let has_base = all.iter().any(|of| of.scheme(PAGE_MAPCOUNT).is_some());
-    let repeats = match (runs.len(), has_base) {
-        (1, false) => return "Figures of one repeat.".to_string(),
-        (repeats, false) => return format!("Medians of {repeats} repeats. {MAD}"),
-        (1, true) => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
-        (repeats, true) => {
+pub(super) fn figures(runs: &[FolioOpsRun]) -> String {
+    let repeats = match runs.len() {
+        1 => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
+        repeats => {
             format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
         }
     };
@@ -56,15 +48,4 @@ pub(super) fn with_faults() -> String {
         "A fault is a function call in this mm; the column of {none} ns is as measured. A fault of \
          a machine costs more, so the same is shown with {one} and {other} ns added to each."
     )
-}
-
-/// Explains the table of threads.
-pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<String> {
-    let first = runs.iter().flat_map(|run| &run.contended).next()?;
-    Some(format!(
-        "A batch maps or unmaps all pages of the folio; no update was lost. Fairness is the \
-         throughput of the slower thread divided by that of the faster one. The longest wait is \
-         the longest time of {} batches, including time without a CPU.",
-        first.wait_batches
-    ))
 }

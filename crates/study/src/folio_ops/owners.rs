@@ -4,7 +4,7 @@ use filemap_job::folio_ops::{
     MM_OWNER, NO_PAGE_MAPCOUNT, OwnerCount, OwnerQuantity, PAGE_BYTES, PAGE_MAPCOUNT,
     PRECISE_OWNERS,
 };
-use filemap_job::{FolioOps, FolioOpsRecord};
+use filemap_job::{EngineKind, FolioOps, FolioOpsRecord};
 use filemap_mapcount::atomics::{CountingAtomics, count_read_modify_writes};
 use filemap_mapcount::exit_orders::{ExitOrders, count_exit_orders};
 use filemap_mapcount::prefork::{Scenario, count_copies};
@@ -45,7 +45,7 @@ pub fn count_owners(job: &FolioOps) -> Result<FolioOpsRecord, Error> {
     let mut environment = Map::new();
     let scope = "counters of folios and a small mm for anonymous memory; nothing is timed";
     environment.insert("scope".to_string(), scope.into());
-    provenance::stamp(&mut environment, job.engine.name());
+    provenance::stamp(&mut environment, EngineKind::Model.name());
     let mut record = FolioOpsRecord::new(job, environment, Vec::new());
     record.counted = lost_owners()?;
     record.counted.extend(exact_limits());

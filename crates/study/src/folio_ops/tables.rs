@@ -1,13 +1,11 @@
 //! The tables on operations over folios.
 
-use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
-    ContendedFolio, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PLAIN_COUNTS,
-    PRECISE_OWNERS, SCHEMES,
+    MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PLAIN_COUNTS, PRECISE_OWNERS, SCHEMES,
 };
-use filemap_report::units::{bytes, number, time};
+use filemap_report::units::{bytes, number};
 use filemap_report::{
-    Column, Head, SOFT_HYPHEN, Table, Value, figure_column, fixed, text_column, text_table,
+    Column, Head, SOFT_HYPHEN, Table, figure_column, fixed, text_column, text_table,
 };
 
 use super::compared::{FAULT_NS, Figure, OperationComparison, SchemeFigures};
@@ -32,11 +30,8 @@ fn size(of: &OperationComparison) -> String {
     bytes(of.folio_bytes as f64)
 }
 
-/// Changes and savings of each operation, or only times without a base.
+/// Changes and savings of each operation.
 pub(super) fn times(all: &[OperationComparison]) -> Vec<Table> {
-    if all.iter().all(|of| of.scheme(PAGE_MAPCOUNT).is_none()) {
-        return vec![spreads(all)];
-    }
     let tables = Operation::ALL.iter().flat_map(|operation| {
         let own: Vec<&OperationComparison> =
             all.iter().filter(|of| of.operation == *operation).collect();
@@ -129,7 +124,7 @@ pub(super) fn with_faults(all: &[OperationComparison]) -> Vec<Table> {
 /// Copies by write faults, with equal neighbouring sizes in one row; `None` if there are none.
 pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
     let is_present = |name: &&str| all.iter().any(|of| of.scheme(name).is_some());
-    let names: Vec<&str> = [KERNEL].into_iter().chain(SCHEMES).filter(is_present).collect();
+    let names: Vec<&str> = SCHEMES.into_iter().filter(is_present).collect();
     let counts =
         |of: &OperationComparison| of.configurations.iter().any(|own| own.copied.is_some());
     let cells = |of: &OperationComparison| -> Vec<String> {
@@ -170,53 +165,6 @@ fn copied(operation: Operation, own: Option<&SchemeFigures>, pages: u64) -> Stri
         Some((Some(copied), _)) => number(copied as f64),
         Some((None, _)) => "?".to_string(),
     }
-}
-
-/// All repeats of threads on a folio of one size, with one scheme.
-type ContendedRepeats<'a> = Vec<&'a ContendedFolio>;
-
-/// Threads on one folio; `None` with one CPU.
-pub(super) fn contended(runs: &[FolioOpsRun]) -> Option<Table> {
-    let mut rows: Vec<ContendedRepeats> = Vec::new();
-    for of in runs.iter().flat_map(|run| &run.contended) {
-        let is_same = |known: &&mut ContendedRepeats| {
-            (known[0].folio_bytes, &known[0].counters) == (of.folio_bytes, &of.counters)
-        };
-        match rows.iter_mut().find(is_same) {
-            Some(known) => known.push(of),
-            None => rows.push(vec![of]),
-        }
-    }
-    let columns: [Column<ContendedRepeats>; 5] = [
-        figure_column("folio", |all| bytes(all[0].folio_bytes as f64).into()),
-        text_column("counters", |all| all[0].counters.clone().into()),
-        figure_column("batches\na ms", |all| {
-            let sum = |of: &&ContendedFolio| of.batches_per_second.iter().sum::<f64>() / 1e3;
-            spread(Figure::from_samples(all.iter().map(sum)), 0)
-        }),
-        figure_column("fairness", |all| {
-            spread(
-                Figure::from_samples(all.iter().filter_map(|of| fairness(&of.batches_per_second))),
-                2,
-            )
-        }),
-        figure_column("longest\nwait", |all| {
-            all.iter().filter_map(|of| of.longest_wait_ns).max().map(|ns| time(ns as f64)).into()
-        }),
-    ];
-    let title = "Two threads that map and unmap one folio (MAD)";
-    (!rows.is_empty()).then(|| text_table(title, &columns, &rows))
-}
-
-/// Throughput of the slowest thread divided by that of the fastest.
-fn fairness(batches_per_second: &[f64]) -> Option<f64> {
-    let most = batches_per_second.iter().copied().fold(0.0, f64::max);
-    let least = batches_per_second.iter().copied().fold(f64::MAX, f64::min);
-    (most > 0.0).then(|| least / most)
-}
-
-fn spread(figure: Option<Figure>, digits: usize) -> Value {
-    figure.map(|of| format!("{:.digits$} ({:.digits$})", of.median, of.mad)).into()
 }
 
 /// The spread of every time.

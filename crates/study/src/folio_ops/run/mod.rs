@@ -7,7 +7,7 @@ mod threads;
 use std::sync::Arc;
 
 use filemap_job::folio_ops::{FolioOpsSample, Operation, PAGE_BYTES, SCHEMES};
-use filemap_job::{FolioOps, FolioOpsRecord, FolioOpsRun};
+use filemap_job::{EngineKind, FolioOps, FolioOpsRecord, FolioOpsRun};
 use filemap_kernel::clock::thread_cpu_ns;
 use filemap_kernel::engine::{available_bytes, host_environment};
 use filemap_kernel::huge_pages::advise_huge_pages;
@@ -64,9 +64,6 @@ pub fn measure(
             threads::time_children(job, (folio_bytes, operation), cpus, &mut runs)?;
             progress.advance();
         }
-        if cpus >= threads::CONTENDING_THREADS && order != Order::SINGLE {
-            threads::time_contention((folio_bytes, order), &mut runs)?;
-        }
     }
     // L is measured once for each operation and repeated in the samples of all schemes.
     for run in &mut runs {
@@ -75,7 +72,7 @@ pub fn measure(
         run.locked_ns = locked.get(locked.len() / 2).copied();
     }
     let mut environment = environment();
-    provenance::stamp(&mut environment, job.engine.name());
+    provenance::stamp(&mut environment, EngineKind::Model.name());
     Ok(FolioOpsRecord::new(job, environment, runs))
 }
 

@@ -1,20 +1,18 @@
-//! Operations of several threads: children that copy their parent's pages, and threads that map and
-//! unmap one folio.
+//! Operations of several threads: children that copy their parent's pages.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, Builder};
 
 use filemap_job::folio_ops::{
-    ContendedFolio, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
+    MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
 use filemap_job::{FolioOps, FolioOpsRun};
-use filemap_kernel::clock::{now_ns, thread_cpu_ns};
+use filemap_kernel::clock::thread_cpu_ns;
 use filemap_kernel::huge_pages::advise_huge_pages;
 use filemap_mapcount::anon_cow::{AnonCow, WriteOrder};
 use filemap_mapcount::folio_ops::Sample;
 use filemap_mapcount::mm::Contents;
-use filemap_mapcount::one_folio::{OneFolio, ROUNDS_PER_CLOCK_READ, RunLimit, ThreadRun};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::memory_budget::{self, memory_pages, parent_pages};
@@ -25,12 +23,11 @@ use crate::error::{Error, reason};
 struct Scheme {
     name: &'static str,
     copy: fn(&CopySetup) -> Result<Vec<Sample>, Error>,
-    contend: fn(Order) -> Result<Vec<ThreadRun>, Error>,
 }
 
 impl Scheme {
     const fn new<C: Mapcount>(name: &'static str) -> Scheme {
-        Scheme { name, copy: copy::<C>, contend: contend::<C> }
+        Scheme { name, copy: copy::<C> }
     }
 }
 
@@ -94,44 +91,6 @@ fn copy<C: Mapcount>(setup: &CopySetup) -> Result<Vec<Sample>, Error> {
     let samples = run_together(writes, Builder::new)?;
     let (samples, _children): (Vec<_>, Vec<_>) = samples.into_iter().unzip();
     Ok(samples.into_iter().collect::<Result<_, _>>()?)
-}
-
-/// Threads on one folio, each of which needs a CPU.
-pub const CONTENDING_THREADS: usize = 2;
-
-/// How long they run.
-const CONTENTION_NS: u64 = 20_000_000;
-
-/// Batches of a round: a map and an unmap.
-const BATCHES_PER_ROUND: u64 = 2;
-
-/// Adds to each of `runs` the throughput of threads on one folio of this size and order.
-pub fn time_contention(
-    (folio_bytes, order): (u64, Order),
-    runs: &mut [FolioOpsRun],
-) -> Result<(), Error> {
-    for (turn, run) in runs.iter_mut().enumerate() {
-        let done = alternate(turn, SCHEMES.len(), |at| (SCHEMES[at].contend)(order))?;
-        let named = SCHEMES.iter().zip(done);
-        run.contended.extend(named.map(|(scheme, runs)| ContendedFolio {
-            folio_bytes,
-            counters: scheme.name.to_string(),
-            batches_per_second:
-                runs.iter().map(|run| run.per_second() * BATCHES_PER_ROUND as f64).collect(),
-            wait_batches: ROUNDS_PER_CLOCK_READ * BATCHES_PER_ROUND,
-            longest_wait_ns: runs.iter().map(|run| run.longest_ns).max(),
-        }));
-    }
-    Ok(())
-}
-
-/// Runs the threads, and checks that no update was lost.
-fn contend<C: Mapcount>(order: Order) -> Result<Vec<ThreadRun>, Error> {
-    let folio = OneFolio::<C>::new(order, CONTENDING_THREADS as u32)?;
-    let bodies = vec![|| folio.run(RunLimit::Ns(CONTENTION_NS), now_ns); CONTENDING_THREADS];
-    let runs = run_together(bodies, Builder::new)?;
-    assert!(folio.remaining().is_zero(), "threads on one folio lost an update");
-    Ok(runs.into_iter().collect::<Result<_, _>>()?)
 }
 
 /// Runs each of `bodies` on its own thread, in parallel.

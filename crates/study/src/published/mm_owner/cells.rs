@@ -190,24 +190,14 @@ fn check_time(
     }
 }
 
-/// The cells of the run itself, and of threads on one folio in each repeat.
-pub fn benchmark(record: &FolioOpsRecord, bytes: u64) -> Vec<Cell> {
+/// The cell of the run itself.
+pub fn benchmark(record: &FolioOpsRecord, bytes: u64) -> Cell {
     let figures = json!({
         "bytes": bytes,
         "runs": record.runs.len(),
         "locked_ns": locked(&record.runs),
     });
-    let benchmark = unpublished(BENCHMARK, "operations of one thread".to_string(), "all", figures);
-    let contended = record.runs.iter().flat_map(|run| &run.contended).map(|of| {
-        let figures = json!({
-            "batches_per_second": of.batches_per_second,
-            "wait_batches": of.wait_batches,
-            "longest_wait_ns": of.longest_wait_ns,
-        });
-        let cell = unpublished("one folio", "two threads".to_string(), &of.counters, figures);
-        Cell { folio_kib: Some(of.folio_bytes >> 10), ..cell }
-    });
-    contended.chain([benchmark]).collect()
+    unpublished(BENCHMARK, "operations of one thread".to_string(), "all", figures)
 }
 
 /// A cell without a published figure.

@@ -4,7 +4,7 @@ mod cells;
 mod data;
 
 use filemap_job::folio_ops::{Operation, PAGE_BYTES, PMD_BYTES};
-use filemap_job::{DEFAULT_SEED, EngineKind, FolioOps, FolioOpsRecord, Record};
+use filemap_job::{DEFAULT_SEED, FolioOps, FolioOpsRecord, Record};
 use filemap_report::units::bytes;
 
 use self::cells::{BENCHMARK, PERCENT};
@@ -48,8 +48,7 @@ fn job(length: StudyLength) -> FolioOps {
         StudyLength::Short => (128 * MIB, 7, &SIZES[..]),
         StudyLength::Full => (1024 * MIB, 9, &SIZES[..]),
     };
-    let (engine, folio_bytes) = (EngineKind::Model, sizes.to_vec());
-    FolioOps { engine, runs, seed: DEFAULT_SEED, bytes, folio_bytes, owners: false }
+    FolioOps { runs, seed: DEFAULT_SEED, bytes, folio_bytes: sizes.to_vec(), owners: false }
 }
 
 /// The length of a report over this much memory.
@@ -79,7 +78,7 @@ fn found(record: &FolioOpsRecord) -> Result<SeriesFindings, Error> {
     let compares_times = length_of(bytes) != StudyLength::Brief;
     let mut cells = cells::operations(&folio_ops::compared(record), compares_times, pages);
     cells.extend(cells::counts()?);
-    cells.extend(cells::benchmark(record, bytes));
+    cells.push(cells::benchmark(record, bytes));
     Ok((cells, Some(folio_ops::origin(record))))
 }
 
