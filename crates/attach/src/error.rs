@@ -31,7 +31,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn refused(what: impl Into<String>, cause: io::Error, remedy: &str) -> Error {
+    pub(crate) fn refusal(what: impl Into<String>, cause: io::Error, remedy: &str) -> Error {
         Error::Refused { what: what.into(), cause, remedy: remedy.into() }
     }
 }

@@ -19,7 +19,7 @@ mod perf;
 pub mod process;
 pub mod program;
 mod source;
-pub mod trace_points;
+pub mod tracepoints;
 
 pub use error::{Error, reason};
 pub use event::{Event, EventKind, FaultKind, now_ns};

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::trace_points::{TraceEvent, TraceEventKind, Tracepoints};
+use crate::tracepoints::{TraceEvent, TraceEventKind, Tracepoints};
 use crate::{Error, FollowMethod, Follower, MappedRange, event, now_ns};
 
 /// Upper bound on the delay between a record's timestamp and its arrival in the ring buffer.
@@ -44,7 +44,7 @@ enum SourceBackend {
 impl EventSource {
     /// Observes future children of the calling thread by the tracepoints of the tracefs at `root`.
     /// The returned event descriptors are disabled; each child enables them by
-    /// [`crate::trace_points::enable_events`].
+    /// [`crate::tracepoints::enable_events`].
     ///
     /// # Errors
     /// The caller may not use tracepoints.

@@ -38,31 +38,31 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Compare published tables of patch series with the model, cell by cell.
-    #[command(after_long_help = examples::help("published"))]
+    #[command(after_long_help = examples::help_section("published"))]
     Published(PublishedArgs),
     /// Run one job, in the model or on a kernel.
-    #[command(after_long_help = examples::help("run"))]
+    #[command(after_long_help = examples::help_section("run"))]
     Run(RunArgs),
     /// Run one or more jobs in several variants and compare the results.
-    #[command(after_long_help = examples::help("compare"))]
+    #[command(after_long_help = examples::help_section("compare"))]
     Compare(CompareArgs),
     /// Compare the decisions of a kernel, running or booted, with the model's.
-    #[command(after_long_help = examples::help("conform"))]
+    #[command(after_long_help = examples::help_section("conform"))]
     Conform(ConformArgs),
     /// Explain which bytes a job read and why readahead stopped or continued.
-    #[command(after_long_help = examples::help("explain"))]
+    #[command(after_long_help = examples::help_section("explain"))]
     Explain(ExplainArgs),
     /// Render an HTML page from a record written by --json.
-    #[command(after_long_help = examples::help("report"))]
+    #[command(after_long_help = examples::help_section("report"))]
     Report(ReportArgs),
     /// Find settings and advice that help a program that reads too much.
-    #[command(after_long_help = examples::help("advise"))]
+    #[command(after_long_help = examples::help_section("advise"))]
     Advise(AdviseArgs),
     /// Measure the device and fault costs of this machine and write a machine profile.
-    #[command(after_long_help = examples::help("calibrate"))]
+    #[command(after_long_help = examples::help_section("calibrate"))]
     Calibrate(CalibrateArgs),
     /// Record the file accesses of a program, import a trace, or print a recording.
-    #[command(after_long_help = examples::help("record"))]
+    #[command(after_long_help = examples::help_section("record"))]
     #[command(override_usage = "filemap record [--change-settings] [--changes] [--include GLOB] \
                                 [-o RECORDING] -- PROGRAM ARGS...\n       \
                                 filemap record --pid PID [--cold] [--changes] \
@@ -74,28 +74,28 @@ pub enum Command {
     Record(RecordArgs),
     /// Benchmark munmap, fork and write faults over anonymous memory in folios, with several
     /// mapcount schemes.
-    #[command(after_long_help = examples::help("folio-ops"))]
+    #[command(after_long_help = examples::help_section("folio-ops"))]
     FolioOps(FolioOpsArgs),
     /// Search for jobs in which two variants differ, or the second is worse, and minimize each.
-    #[command(after_long_help = examples::help("search"))]
+    #[command(after_long_help = examples::help_section("search"))]
     Search(SearchArgs),
     /// Run a program with filemap controlling the readahead of its file mappings.
-    #[command(after_long_help = examples::help("govern"))]
+    #[command(after_long_help = examples::help_section("govern"))]
     #[command(override_usage = "filemap govern [OPTIONS] -- PROGRAM [ARGS]...\n       \
                                 filemap govern [OPTIONS] --pid PID")]
     Govern(GovernArgs),
     /// Show what filemap can do on this machine, what is missing, and how to get it.
-    #[command(after_long_help = examples::help("doctor"))]
+    #[command(after_long_help = examples::help_section("doctor"))]
     Doctor(DoctorArgs),
     /// Print a man page, or write all man pages to a directory.
-    #[command(after_long_help = examples::help("man"))]
+    #[command(after_long_help = examples::help_section("man"))]
     Man(ManArgs),
     /// Print a shell completion script.
-    #[command(after_long_help = examples::help("completions"))]
+    #[command(after_long_help = examples::help_section("completions"))]
     Completions(CompletionsArgs),
     /// Print the JSON schema of job files, logs or the JSON output of a command, or write all
     /// schemas to a directory.
-    #[command(after_long_help = examples::help("schema"))]
+    #[command(after_long_help = examples::help_section("schema"))]
     Schema(SchemaArgs),
 }
 
@@ -115,7 +115,7 @@ pub struct PublishedArgs {
     pub full: bool,
     /// Number of seeds per cell, for the series with random accesses: mmap-miss [default: 25] and
     /// vma-retry [default: 5].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
@@ -140,7 +140,7 @@ pub struct SeedsFlag {
     /// Number of seeds to run the job with: --seed, then the outputs of the generator after 1000
     /// steps, 2000 steps and so on [default: 1]. A random job is also tried with 12 more seeds in
     /// the model if that takes at most a few seconds.
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_SEEDS>, allow_hyphen_values = true)]
     #[arg(help_heading = "Runs and seeds")]
     pub seeds: Option<u64>,
 }
@@ -202,7 +202,7 @@ pub struct ConformArgs {
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     /// Compare this many random patterns, generated from --seed [default: 1].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_FUZZ_JOBS>)]
     #[arg(allow_hyphen_values = true)]
     pub fuzz: Option<u64>,
     /// Compare only this built-in pattern. Repeat the flag, or join several by commas.
@@ -258,7 +258,7 @@ pub struct AdviseArgs {
     #[arg(long)]
     pub check: bool,
     /// Number of runs of --check per setting [default: 5].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_RUNS>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_RUNS>, allow_hyphen_values = true)]
     #[arg(requires = "check")]
     pub runs: Option<u64>,
     /// Allow --check to change the system-wide fault-around size for settings that need it. It is
@@ -351,7 +351,7 @@ pub struct GovernArgs {
     #[arg(long, conflicts_with_all = ["pid", "cgroup"])]
     pub compare: bool,
     /// Number of runs of --compare per variant [default: 5].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_COMPARED_RUNS>)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_COMPARED_RUNS>)]
     #[arg(allow_hyphen_values = true)]
     #[arg(requires = "compare")]
     pub runs: Option<u64>,
@@ -381,7 +381,7 @@ pub struct SearchArgs {
     #[arg(long)]
     pub differ: bool,
     /// Number of jobs to try [default: 20000, or no limit with --duration].
-    #[arg(long, value_name = "N", value_parser = up_to::<MAX_FUZZ_JOBS>)]
+    #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_FUZZ_JOBS>)]
     #[arg(allow_hyphen_values = true)]
     pub jobs: Option<u64>,
     /// Start no more jobs after this time, such as 60s. The number of jobs then depends on the
@@ -509,11 +509,11 @@ fn number(text: &str) -> Result<u64, String> {
     parse_count(text).map_err(|error| error.to_string())
 }
 
-/// A number from 1 to `MOST`.
-fn up_to<const MOST: u64>(text: &str) -> Result<u64, String> {
-    match count(text, 1, MOST)? {
-        number if (1..=MOST).contains(&number) => Ok(number),
-        number => Err(format!("{number} is out of range; give 1 to {MOST}")),
+/// A number from 1 to `MAX`.
+fn parse_up_to<const MAX: u64>(text: &str) -> Result<u64, String> {
+    match count(text, 1, MAX)? {
+        number if (1..=MAX).contains(&number) => Ok(number),
+        number => Err(format!("{number} is out of range; give 1 to {MAX}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The real engines, and the terminal of the command.
 
 use filemap_job::{Engine, Job};
-use filemap_kernel::engine::{Boot, HostKernel, PreparedJob};
+use filemap_kernel::engine::{BootedKernels, HostKernel, PreparedJob};
 use filemap_kernel::journal::Journal;
 use filemap_model::{ModelEngine, Profile};
 use filemap_study::engine::{Engines, Progress, Undoing};
@@ -15,31 +15,31 @@ pub struct RealEngines;
 
 impl Engines for RealEngines {
     type Model = ModelEngine;
-    type Host = Host;
-    type Boot = Boot;
+    type Host = RestoringHost;
+    type Boot = BootedKernels;
 
     fn model(&self, profile: Profile) -> ModelEngine {
         ModelEngine { profile }
     }
 
-    fn host(&self, apply: bool) -> Result<Host, Error> {
+    fn host(&self, apply: bool) -> Result<RestoringHost, Error> {
         let (journal, undoing) = self.journal()?;
-        Ok(Host {
+        Ok(RestoringHost {
             kernel: HostKernel::new(journal)?.with_setting_changes(apply),
             _undoing: undoing,
         })
     }
 
-    fn boot(&self) -> Boot {
-        Boot::with_notify(progress::tell)
+    fn boot(&self) -> BootedKernels {
+        BootedKernels::with_notify(progress::print_line)
     }
 
     fn progress(&self, total: Option<u64>) -> Box<dyn Progress> {
-        Box::new(progress::Bar::of(total))
+        Box::new(progress::Bar::new(total))
     }
 
     fn message_sink(&self) -> fn(&str) {
-        progress::tell
+        progress::print_line
     }
 
     fn journal(&self) -> Result<(Journal, Undoing), Error> {
@@ -49,12 +49,12 @@ impl Engines for RealEngines {
 }
 
 /// The running kernel. While it lives, signals undo the changes of its jobs.
-pub struct Host {
+pub struct RestoringHost {
     kernel: HostKernel,
     _undoing: Undoing,
 }
 
-impl Engine for Host {
+impl Engine for RestoringHost {
     type Error = filemap_kernel::Error;
     type Ready = PreparedJob;
 

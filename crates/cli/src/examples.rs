@@ -10,7 +10,7 @@ pub struct Example {
 }
 
 /// Examples of the subcommand `name`; empty for an unknown name.
-pub fn of(name: &str) -> Vec<Example> {
+pub fn examples_for(name: &str) -> Vec<Example> {
     let paragraphs = include_str!("examples.sh").split("\n\n").map(str::trim_end);
     let examples = paragraphs.filter_map(|text| text.strip_prefix("# ")?.split_once('\n'));
     let of_name = examples.filter(|(_, command)| command.split(' ').nth(1) == Some(name));
@@ -18,8 +18,8 @@ pub fn of(name: &str) -> Vec<Example> {
 }
 
 /// Examples of the subcommand `name`, as the last section of its help.
-pub fn help(name: &str) -> String {
-    of(name).iter().fold("Examples:".to_string(), |text, example| {
+pub fn help_section(name: &str) -> String {
+    examples_for(name).iter().fold("Examples:".to_string(), |text, example| {
         format!("{text}\n  {}\n    {}\n", example.does, example.command)
     })
 }
@@ -33,15 +33,15 @@ mod tests {
         let root = crate::command();
         for command in root.get_subcommands() {
             let name = command.get_name();
-            assert!(!of(name).is_empty(), "{name} has no example");
-            for example in of(name) {
+            assert!(!examples_for(name).is_empty(), "{name} has no example");
+            for example in examples_for(name) {
                 let words = example.command.split_whitespace();
                 assert_eq!(words.clone().nth(1), Some(name), "{}", example.command);
                 let taken = crate::command().try_get_matches_from(words);
                 assert!(taken.is_ok(), "{}: {:?}", example.command, taken.err());
             }
             let help = command.clone().render_long_help().to_string();
-            assert!(help.contains(of(name)[0].does), "{name} --help shows no example");
+            assert!(help.contains(examples_for(name)[0].does), "{name} --help shows no example");
         }
     }
 }

@@ -11,7 +11,7 @@ const COMMANDS: [&str; 2] = ["govern", "record"];
 const WITH_FLAG: (&str, &str) = ("advise", "--check");
 
 /// Whether the command line `words` runs a program.
-pub fn is_meant(words: impl IntoIterator<Item = OsString>) -> bool {
+pub fn is_govern_command(words: impl IntoIterator<Item = OsString>) -> bool {
     let mut words = words.into_iter().skip(1);
     let (name, flag) = WITH_FLAG;
     words.next().is_some_and(|word| {

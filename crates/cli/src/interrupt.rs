@@ -14,8 +14,8 @@ use signal_hook::iterator::Signals;
 
 use crate::error::Error;
 use crate::output;
+use crate::print_message;
 use crate::progress::CLEAR_LINE;
-use crate::say;
 
 /// Exit code of a command killed by signal N, minus N, as in shells.
 const SIGNAL_EXIT_BASE: i32 = 128;
@@ -121,12 +121,12 @@ fn end(signal: i32) -> ! {
     }
     if let Some(journal) = journal.as_ref() {
         for error in journal.undo_all().failed {
-            say(format!("{error}; the next command tries again"));
+            print_message(format!("{error}; the next command tries again"));
         }
         report_unrestored(journal);
     }
     if let Some(message) = exit_message().take() {
-        say(message);
+        print_message(message);
     }
     filemap_govern::remove_output_directory();
     output::abandon();
@@ -135,7 +135,7 @@ fn end(signal: i32) -> ! {
 
 /// Prints the settings that were not restored because someone else has changed them meanwhile.
 fn report_unrestored(journal: &Journal) {
-    journal.unrestored().into_iter().for_each(say);
+    journal.unrestored().into_iter().for_each(print_message);
 }
 
 pub use shutdown::wait_if_begun as wait_if_ending;

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use filemap_job::{Error as JobError, Flag, Group, JobFlags, Kind, SizeText, parse_count};
+use filemap_job::{Error as JobError, Flag, Group, JobFlags, SizeText, ValueKind, parse_count};
 
 /// Values of the job flags.
 #[derive(Clone, Debug, Default)]
@@ -135,13 +135,13 @@ fn arg(flag: &'static Flag, several_kernels: bool) -> Arg {
     let arg = Arg::new(flag.key).long(flag.name).help_heading(flag.group.heading());
     let (from, to) = flag.range;
     let arg = match flag.kind {
-        Kind::Switch => return arg.help(flag.help()).action(ArgAction::SetTrue),
-        Kind::Text => arg,
-        Kind::Size => arg.allow_hyphen_values(true),
-        Kind::Count => arg
+        ValueKind::Switch => return arg.help(flag.help()).action(ArgAction::SetTrue),
+        ValueKind::Text => arg,
+        ValueKind::Size => arg.allow_hyphen_values(true),
+        ValueKind::Count => arg
             .allow_hyphen_values(true)
             .value_parser(move |text: &str| count(text, from, to).map(|count| count.to_string())),
-        Kind::Number => arg
+        ValueKind::Number => arg
             .allow_hyphen_values(true)
             .value_parser(|text: &str| fraction(text).map(|()| text.to_string())),
     };
@@ -172,7 +172,7 @@ impl<C: JobCommand> FromArgMatches for JobArgs<C> {
         let JobFlagValues { spec, image, modules } = &mut self.flags;
         for flag in C::flags() {
             let values: Vec<String> = match flag.kind {
-                Kind::Switch => {
+                ValueKind::Switch => {
                     matches.get_flag(flag.key).then(|| true.to_string()).into_iter().collect()
                 }
                 _ => matches.get_many(flag.key).into_iter().flatten().cloned().collect(),
@@ -229,27 +229,28 @@ mod tests {
 
     /// Each flag is a key of job files, and an argument of the command that repeats the job.
     #[test]
-    fn each_flag_is_the_key_of_its_name() {
+    fn flag_names_are_keys() {
         for flag in Flag::all() {
             let value = match flag.kind {
-                Kind::Switch => "true",
-                Kind::Text => "some text",
-                Kind::Size => "4k",
-                Kind::Count => "7",
-                Kind::Number => "0.5",
+                ValueKind::Switch => "true",
+                ValueKind::Text => "some text",
+                ValueKind::Size => "4k",
+                ValueKind::Count => "7",
+                ValueKind::Number => "0.5",
             };
             let mut spec = JobFlags::default();
             spec.set(flag.key, value).unwrap();
             let mut words = vec![format!("--{}", flag.name)];
-            if flag.kind != Kind::Switch {
+            if flag.kind != ValueKind::Switch {
                 words.push(value.to_string());
             }
             assert_eq!(parsed(&words), spec, "{}", flag.name);
             assert_eq!(spec.flags()[0], words[0]);
-            let quote = matches!(flag.kind, Kind::Text | Kind::Size).then_some("'").unwrap_or("");
+            let quote =
+                matches!(flag.kind, ValueKind::Text | ValueKind::Size).then_some("'").unwrap_or("");
             let file = format!("{} = {quote}{value}{quote}", flag.key);
             assert_eq!(JobFlags::from_toml(&file).unwrap(), spec, "{file}");
-            assert_eq!(flag.value_name.is_empty(), flag.kind == Kind::Switch, "{}", flag.name);
+            assert_eq!(flag.value_name.is_empty(), flag.kind == ValueKind::Switch, "{}", flag.name);
         }
     }
 

@@ -38,7 +38,7 @@ pub fn with_flags(
     flags: &JobFlagValues,
 ) -> Result<(JobInput, Inputs), Error> {
     let input = JobInput::new(path, source, flags.spec.clone())?;
-    let inputs = Inputs::of(flags, &input);
+    let inputs = Inputs::from_flags(flags, &input);
     Ok((input, inputs))
 }
 
@@ -54,8 +54,8 @@ pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
         let (what, reason) = ("job file or recording", "it is empty".to_string());
         return Err(Error::Read { what, path: path.to_string(), reason });
     }
-    if recording::is_meant(path) {
-        let job = recording::job(path)?;
+    if recording::is_recording_path(path) {
+        let job = recording::read_job(path)?;
         let approximations = job.approximations.iter().map(ToString::to_string).collect();
         return Ok(Some(JobSource::Recording(Box::new(job.program), approximations)));
     }

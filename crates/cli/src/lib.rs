@@ -2,10 +2,10 @@
 
 mod args;
 mod commands;
-mod ended;
 mod engines;
 mod error;
 pub mod examples;
+mod exit_status;
 mod govern;
 mod interrupt;
 mod job_flags;
@@ -26,7 +26,7 @@ use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;
-use crate::output::Target;
+use crate::output::OutputFile;
 
 pub use commands::reference::{write_completions, write_man_pages};
 
@@ -50,10 +50,10 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     filemap_kernel::probe::main_if_child();
     if guest::is_guest() {
-        guest::main(filemap_kernel::engine::in_guest);
+        guest::main(filemap_kernel::engine::run_in_guest);
     }
     // Signals are meant for the program in this case.
-    let runs_program = govern::is_meant(std::env::args_os());
+    let runs_program = govern::is_govern_command(std::env::args_os());
     if !runs_program {
         interrupt::exit_on_signals();
     }
@@ -112,11 +112,11 @@ fn undo_what_was_left() {
         }
         Err(error) => vec![not_undone(&error)],
     };
-    lines.iter().for_each(say);
+    lines.iter().for_each(print_message);
 }
 
 /// Prints `line` to stderr.
-fn say(line: impl Display) {
+fn print_message(line: impl Display) {
     // A closed stderr is ignored.
     let _ = writeln!(io::stderr(), "filemap: {line}");
 }
@@ -127,28 +127,28 @@ fn not_undone(error: &filemap_kernel::Error) -> String {
 
 /// Prints help or the version.
 fn print(text: &clap::Error) -> Result<(), Error> {
-    let mut target = Target::stdout()?;
+    let mut target = OutputFile::stdout()?;
     let printed = text.print().and_then(|()| target.flush());
     printed.map_err(|error| target.failed(&error))
 }
 
 fn fail(error: &Error) -> ExitCode {
     interrupt::wait_if_ending();
-    tell(error);
+    print_error(error);
     ExitCode::from(error.exit_code())
 }
 
 /// Exits because of `error`, where it cannot be returned.
 fn end(error: &Error) -> ! {
     interrupt::wait_if_ending();
-    tell(error);
+    print_error(error);
     output::abandon();
     std::process::exit(error.exit_code().into())
 }
 
-fn tell(error: &Error) {
+fn print_error(error: &Error) {
     // No message if the reader of stdout has exited, as `head` does.
     if !matches!(error, Error::ReaderLeft) {
-        say(error.one_line());
+        print_message(error.one_line());
     }
 }

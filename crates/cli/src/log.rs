@@ -7,18 +7,18 @@ use filemap_job::{LogLine, TracedLine};
 use filemap_kernel::trace::Observation;
 
 use crate::error::Error;
-use crate::output::Target;
+use crate::output::OutputFile;
 
 /// Writes decisions as JSON lines.
 pub struct LineLog {
-    writer: BufWriter<Target>,
+    writer: BufWriter<OutputFile>,
     /// Number of the current access.
     access: u64,
 }
 
 impl LineLog {
     /// Creates a log that writes to `target`.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: OutputFile) -> Self {
         LineLog { writer: BufWriter::with_capacity(1 << 16, target), access: 0 }
     }
 

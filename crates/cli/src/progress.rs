@@ -8,10 +8,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Template of the bar.
-const OF_TOTAL: &str = "{pos}/{len} jobs [{bar:40}] {elapsed}";
+const WITH_TOTAL: &str = "{pos}/{len} jobs [{bar:40}] {elapsed}";
 
 /// Template without a known number of jobs.
-const ENDLESS: &str = "{pos} jobs {elapsed}";
+const WITHOUT_TOTAL: &str = "{pos} jobs {elapsed}";
 
 /// Delay before the bar is shown, so that short commands show none.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ const SHOWN_AFTER: Duration = Duration::from_secs(2);
 pub const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// Prints `line` to stderr while a command runs.
-pub fn tell(line: &str) {
+pub fn print_line(line: &str) {
     let cleared = if stderr().is_terminal() { CLEAR_LINE } else { "" };
     // A single write, as the bar is drawn by another thread. A closed stderr is ignored.
     let _ = stderr().write_all(format!("{cleared}filemap: {line}\n").as_bytes());
@@ -35,10 +35,10 @@ pub struct Bar {
 
 impl Bar {
     /// A bar for `total` jobs; `None`: unknown number.
-    pub fn of(total: Option<u64>) -> Self {
+    pub fn new(total: Option<u64>) -> Self {
         let bar = ProgressBar::hidden();
         total.iter().for_each(|&total| bar.set_length(total));
-        let style = style(if total.is_some() { OF_TOTAL } else { ENDLESS });
+        let style = style(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL });
         let (done, wait) = channel::<()>();
         if stderr().is_terminal() {
             let shown = bar.clone();

@@ -13,7 +13,7 @@ use crate::error::Error;
 use filemap_study::input;
 
 /// Whether the regular file at `path` starts with the header of a recording.
-pub fn is_meant(path: &str) -> bool {
+pub fn is_recording_path(path: &str) -> bool {
     let mut begin = [0; MAGIC.len()];
     let read = input::open(path).and_then(|mut file| file.read_exact(&mut begin));
     read.is_ok() && begin == MAGIC
@@ -33,13 +33,13 @@ pub fn open(path: &str) -> Result<Reader<BufReader<File>>, Error> {
 ///
 /// # Errors
 /// If it cannot be read, or has no file accesses.
-pub fn job(path: &str) -> Result<Conversion, Error> {
-    Ok(convert::convert(&mut open(path)?, &existing)?)
+pub fn read_job(path: &str) -> Result<Conversion, Error> {
+    Ok(convert::convert(&mut open(path)?, &existing_file)?)
 }
 
 /// The file at `path`, if it is readable, not empty, and on a filesystem where its pages can be
 /// dropped and counted.
-pub fn existing(path: &Path) -> Option<ExistingFile> {
+pub fn existing_file(path: &Path) -> Option<ExistingFile> {
     // Opening a device can have side effects.
     if !path.metadata().ok()?.is_file() {
         return None;

@@ -13,7 +13,7 @@ use filemap_study::search::{
 
 use crate::error::{Error, reason};
 use crate::interrupt::InterruptCounter;
-use crate::output::Target;
+use crate::output::OutputFile;
 
 /// Maximum size of the state, in bytes.
 const MAX_STATE_BYTES: u64 = 16 << 20;
@@ -38,7 +38,7 @@ impl SearchControl for SearchKeeper {
     }
 
     fn write(&self, state: &str) -> Result<(), Error> {
-        self.state.iter().try_for_each(|path| Target::open(path)?.write(state.as_bytes()))
+        self.state.iter().try_for_each(|path| OutputFile::open(path)?.write(state.as_bytes()))
     }
 }
 
@@ -115,7 +115,7 @@ impl JobFiles {
                 let path = Path::new(&self.path).join(format!("{number:02}-{}.toml", case.case));
                 let path = path.into_os_string().into_string().expect("its parts are texts");
                 let text = format!("# {}\n{}", group.mechanism, case.job.to_toml());
-                Target::open(&path)?.write(text.as_bytes())?;
+                OutputFile::open(&path)?.write(text.as_bytes())?;
                 case.command = format!("filemap compare {} {variants}", shell_word(&path));
             }
         }

@@ -7,8 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
-pub mod advised;
 pub mod cache;
+pub mod cold_or_pageout;
 pub mod decision;
 pub mod fault;
 pub mod lru;

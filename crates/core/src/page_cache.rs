@@ -54,20 +54,20 @@ pub trait PageCache: LruLists {
     /// place in the list. The mark stays with the first page. If `reversed`, the other pages follow
     /// it in descending order.
     ///
-    /// Mirrors `split_huge_page_to_list_to_order`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    /// Mirrors `split_huge_page_to_list_to_order`, 6.12 and 6.18. Test: `tests/cold_or_pageout.rs`.
     fn split(&mut self, file: FileId, folio: Folio, reversed: bool);
 
     /// Deactivates `folios` of `file`, given in page order: clears the referenced flag, and moves
     /// active folios to the head of the inactive list with the workingset flag.
     ///
-    /// Mirrors `folio_deactivate`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    /// Mirrors `folio_deactivate`, 6.12 and 6.18. Test: `tests/cold_or_pageout.rs`.
     fn deactivate(&mut self, file: FileId, folios: &[Folio]);
 
     /// Evicts `folios` of `file`, given in page order, regardless of their place in the lists. With
     /// `of_machine` this counts as an eviction by reclaim; otherwise they return to the active list
     /// ([`crate::advised`]).
     ///
-    /// Mirrors `reclaim_pages`, 6.12 and 6.18. Test: `tests/advised.rs`.
+    /// Mirrors `reclaim_pages`, 6.12 and 6.18. Test: `tests/cold_or_pageout.rs`.
     fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log);
 
     /// Locks the up-to-date folios of `pages` pages from `start`: they cannot be evicted until

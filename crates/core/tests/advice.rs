@@ -20,7 +20,7 @@ fn advise(mapping: &mut FileMapping, from: u64, end: u64, flag: AdviceFlag) {
 }
 
 #[test]
-fn advice_is_a_set_of_which_some_exclude_each_other() {
+fn advice_flags_exclude_each_other() {
     let both = Advice::RANDOM.and(AdviceFlag::Huge);
     assert_eq!((both.is_random(), both.is_huge(), both.name()), (true, true, "random,hugepage"));
     assert_eq!(both.and(SEQUENTIAL).name(), "sequential,hugepage");
@@ -33,7 +33,7 @@ fn advice_is_a_set_of_which_some_exclude_each_other() {
 }
 
 #[test]
-fn advice_for_a_range_cuts_vmas_and_joins_those_that_are_alike() {
+fn advice_splits_and_merges_vmas() {
     let mut mapping = FileMapping::new(part(0, 32), None);
     advise(&mut mapping, 8, 16, RANDOM);
     assert_eq!(vmas(&mapping), [(0, "normal"), (8, "random"), (16, "normal")]);
@@ -70,7 +70,7 @@ fn vmas_of_different_protection_are_never_joined() {
 /// Private copies belong to an `anon_vma`. VMAs that got theirs while their advice differed stay
 /// apart for good.
 #[test]
-fn vmas_with_copies_of_their_own_stay_apart() {
+fn vmas_with_private_copies_are_not_merged() {
     let cases: [(&[u64], &[u64]); 5] = [
         (&[], &[0]),
         (&[3], &[0]),
@@ -96,7 +96,7 @@ fn vmas_with_copies_of_their_own_stay_apart() {
 }
 
 #[test]
-fn noreuse_is_of_the_open_file() {
+fn noreuse_belongs_to_open_file() {
     let mut mapping = FileMapping::new(part(0, 32), None);
     mapping.no_reuse = true;
     assert_eq!(mapping.has_recency(), Some(false));

@@ -18,7 +18,7 @@ fn one_pass(cache: &mut OneFile) -> PageCount {
 }
 
 #[test]
-fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
+fn oversized_active_list_is_aged() {
     // 60 active of 100, which are pages 0 to 59: what the statistics know decides.
     let mut cache = with_active(100, 60);
     // Of 40 and 60 a 32nd is looked at (1, 1), which leaves 40 and 59, then a 16th (2, 3), and so
@@ -31,7 +31,7 @@ fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
 }
 
 #[test]
-fn both_lists_are_looked_at_from_one_part_in_4096_on() {
+fn both_lists_are_scanned_from_one_part_in_4096() {
     // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
     let mut cache = with_active(14_000, 9_000);
     assert_eq!(one_pass(&mut cache), PageCount(35));
@@ -39,7 +39,7 @@ fn both_lists_are_looked_at_from_one_part_in_4096_on() {
 }
 
 #[test]
-fn where_more_is_looked_at_more_is_aged() {
+fn aging_grows_with_scanned_pages() {
     // 40 inactive, the first 32 to be looked at accessed; 100 active. A 64th: (0, 1). A 32nd of 41
     // and 99: to evict one, 33 are looked at, so 33 x 99 / 41 are aged. Then (7, 1) of 119 and 20,
     // (14, 2) of 113 and 19, (25, 4) of 101 and 17, and 47 are gone.
@@ -50,7 +50,7 @@ fn where_more_is_looked_at_more_is_aged() {
 }
 
 #[test]
-fn no_more_is_aged_than_was_looked_at_in_turns_once_a_batch_is_gone() {
+fn aging_is_bounded_by_scanned_rounds_after_a_batch() {
     // 12 inactive, 109 active. Looked at of both: (0, 1), (0, 3), (1, 6), (2, 12), (7, 21). Half of
     // the 45 and 66 that there are then is (22, 33), but with these 22 a batch is gone, and so the
     // batch of active ones that goes with them is the last.
@@ -60,7 +60,7 @@ fn no_more_is_aged_than_was_looked_at_in_turns_once_a_batch_is_gone() {
 }
 
 #[test]
-fn accessed_pages_go_round_before_the_active_list_is_aged() {
+fn accessed_pages_rotate_before_aging() {
     // All 40 inactive pages are accessed: the second look at them evicts, so the active ones stay.
     let mut cache = with_active(50, 10);
     (10..50).for_each(|page| touch(&mut cache, page));
@@ -69,7 +69,7 @@ fn accessed_pages_go_round_before_the_active_list_is_aged() {
 }
 
 #[test]
-fn reclaim_ages_by_the_statistics() {
+fn reclaim_ages_by_flushed_statistics() {
     // Active of 100 pages, whether the statistics know, pages evicted, inactive, active.
     let cases = [
         (60, true, 40, 41, 19),
@@ -89,7 +89,7 @@ fn reclaim_ages_by_the_statistics() {
 }
 
 #[test]
-fn where_nothing_else_can_go_the_active_list_is_aged_whatever_is_known() {
+fn active_list_is_aged_if_nothing_else_is_evictable() {
     let mut cache = with_active(64, 64);
     let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
     assert!(found >= PageCount(32), "{found:?}");
@@ -104,7 +104,7 @@ fn where_nothing_else_can_go_the_active_list_is_aged_whatever_is_known() {
 }
 
 #[test]
-fn aging_keeps_code_that_was_accessed() {
+fn aging_keeps_accessed_code() {
     let mut cache = with_active(8, 8);
     touch(&mut cache, 1);
     touch(&mut cache, 6);
@@ -118,7 +118,7 @@ fn aging_keeps_code_that_was_accessed() {
 }
 
 #[test]
-fn aging_stops_with_the_pages_asked_for() {
+fn aging_stops_at_requested_pages() {
     let mut cache = with_active(8, 8);
     cache.age(PageCount(3), &plain());
     map::assert_cache("aged", &cache, "3w 5#");
@@ -135,7 +135,7 @@ fn aging_stops_with_the_pages_asked_for() {
 }
 
 #[test]
-fn an_aged_page_goes_to_the_head_of_the_inactive_list() {
+fn aged_page_enters_inactive_head() {
     let mut cache = with_active(64, 2);
     cache.age(PageCount(2), &plain());
     reclaim(&mut cache, PageCount(60), 4096, &plain(), &mut ());

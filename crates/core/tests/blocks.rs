@@ -31,7 +31,7 @@ fn check(kernel: Kernel, asked: Asked, base_pages: bool, before: &str, after: &s
 }
 
 #[test]
-fn windows_begin_and_end_with_a_block() {
+fn windows_are_block_aligned() {
     for kernel in [V6_12, V6_18] {
         check(kernel, (5, 7, 0, 0, 31), false, "32.", "4. (--)(--) 20.");
         // Also after the end of the file.
@@ -47,7 +47,7 @@ fn windows_begin_and_end_with_a_block() {
 }
 
 #[test]
-fn the_block_that_holds_the_mark_carries_it() {
+fn block_with_the_mark_is_marked() {
     for kernel in [V6_12, V6_18] {
         check(kernel, (5, 6, 2, 0, 31), false, "32.", "4. (--)<--> 20.");
         // Also where the window has no part after the mark, and ends inside of a block.
@@ -62,7 +62,7 @@ fn the_block_that_holds_the_mark_carries_it() {
 }
 
 #[test]
-fn a_mark_before_what_is_left_is_rounded_up_before_6_18() {
+fn mark_before_remainder_is_rounded_up_before_6_18() {
     // One page is left of three, of which two come after the mark: page 11 is it.
     check(V6_12, (12, 3, 2, 0, 12), true, "32.", "12. <--> 16.");
     check(V6_18, (12, 3, 2, 0, 12), true, "32.", "12. (--) 16.");
@@ -72,7 +72,7 @@ fn a_mark_before_what_is_left_is_rounded_up_before_6_18() {
 }
 
 #[test]
-fn what_follows_a_cached_block_is_read_unless_the_window_began_inside_of_it_since_6_18() {
+fn pages_after_cached_block_are_read_unless_window_began_in_it_since_6_18() {
     for kernel in [V6_12, V6_18] {
         check(kernel, (4, 8, 0, 0, 31), false, "4. [--] 24.", "4. [--](--) 20.");
     }
@@ -82,7 +82,7 @@ fn what_follows_a_cached_block_is_read_unless_the_window_began_inside_of_it_sinc
 }
 
 #[test]
-fn forced_chunks_begin_where_the_block_before_ended() {
+fn forced_chunks_begin_at_block_end() {
     let mut limits = blocks(V6_18, 4096);
     limits.io_pages = PageCount(2048);
     let (index, pages) = (PageIndex(10), PageCount(1200));
@@ -106,7 +106,7 @@ fn forced_chunks_begin_where_the_block_before_ended() {
 }
 
 #[test]
-fn a_page_by_itself_is_read_with_its_block() {
+fn single_page_is_read_with_its_block() {
     for kernel in [V6_12, V6_18] {
         let mut engine = Engine::new(blocks(kernel, 64), Io::Waited, "64.");
         engine.vma = advised(Advice::RANDOM, engine.vma);
@@ -116,7 +116,7 @@ fn a_page_by_itself_is_read_with_its_block() {
 }
 
 #[test]
-fn read_asks_for_whole_blocks_since_6_18() {
+fn read_requests_whole_blocks_since_6_18() {
     for (kernel, window) in [(V6_12, "stream:5+2-1 "), (V6_18, "stream:5+8-5")] {
         let mut engine = Engine::new(blocks(kernel, 64), Io::Immediate, "64.");
         engine.ra.previous_end = Some(5 * 4096);
@@ -127,7 +127,7 @@ fn read_asks_for_whole_blocks_since_6_18() {
 }
 
 #[test]
-fn xfs_has_such_blocks_since_6_12() {
+fn xfs_supports_large_blocks_since_6_12() {
     let has = |kernel| Rules::new(kernel, Series::BASELINE).xfs_large_blocks;
     assert_eq!([V6_6, V6_12, V6_18].map(has), [false, true, true]);
 }

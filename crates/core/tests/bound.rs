@@ -26,7 +26,7 @@ fn bounded(kernel: Kernel) -> Limits {
 }
 
 #[test]
-fn the_bounds_of_a_fault() {
+fn fault_is_bounded_by_vma() {
     let unify = with(&[Switch::ExecUnify], file(V6_18));
     let cases = [
         (file(V6_18), part(20, 30), (0, 63)),

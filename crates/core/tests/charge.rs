@@ -5,7 +5,7 @@ use filemap_core::lru::charge::{kernel_pages, nodes};
 use filemap_core::units::{PageCount, Vpn};
 
 #[test]
-fn nodes_stay_with_their_shadows_up_to_an_eighth_of_the_cache() {
+fn shadow_nodes_are_kept_up_to_an_eighth_of_the_cache() {
     assert_eq!(nodes(0, 0, PageCount(0)), 0);
     // Of all nodes that ever had a page, where 3 have some of 160 cached pages, those that stay.
     for (ever, kept) in [(3, 3), (10, 10), (23, 23), (24, 23), (1000, 23)] {
@@ -14,7 +14,7 @@ fn nodes_stay_with_their_shadows_up_to_an_eighth_of_the_cache() {
 }
 
 #[test]
-fn nodes_and_page_tables_take_pages_of_the_limit() {
+fn nodes_and_page_tables_are_charged() {
     let cases = [
         // Page-table pages, leaf nodes, page size: pages.
         (0, 0, 4096, 0),

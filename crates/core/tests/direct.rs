@@ -13,14 +13,14 @@ fn one_page(cache: &mut OneFile) -> u64 {
 }
 
 #[test]
-fn it_looks_at_twice_as_much_until_a_batch_is_gone() {
+fn scan_doubles_until_a_batch_is_reclaimed() {
     // Of 16384 one part in 4096 is 4; then 7 of 16380, 15 of 16373, and 31 of 16358.
     let mut cache = with_active(16_384, 0);
     assert_eq!(one_page(&mut cache), 4 + 7 + 15 + 31);
 }
 
 #[test]
-fn it_ends_with_the_batch_in_which_enough_is_gone() {
+fn pass_ends_with_the_batch_that_reclaims_enough() {
     // One part in 4096 of 2^20 is 256: eight batches, of which the first is enough.
     let mut cache = with_active(1 << 20, 0);
     assert_eq!(one_page(&mut cache), 32);
@@ -30,7 +30,7 @@ fn it_ends_with_the_batch_in_which_enough_is_gone() {
 }
 
 #[test]
-fn what_is_accessed_is_looked_at_and_not_replaced() {
+fn accessed_pages_are_scanned_without_replacement() {
     // 64 pages at the tail are accessed: 2, 4, 8, 16 and 32 of them are looked at, and then a
     // batch with the last 2 of them, and 30 that go, and another.
     let mut cache = with_active(8_192, 0);
@@ -40,14 +40,14 @@ fn what_is_accessed_is_looked_at_and_not_replaced() {
 }
 
 #[test]
-fn the_active_list_has_no_turn_while_the_statistics_do_not_ask_for_it() {
+fn active_list_is_skipped_unless_statistics_require_it() {
     let mut cache = with_active(14_000, 9_000);
     assert!(one_page(&mut cache) >= 32);
     assert_eq!(cache.active(), PageCount(9_000));
 }
 
 #[test]
-fn the_active_list_has_its_turn_where_the_statistics_ask_for_it() {
+fn active_list_is_scanned_if_statistics_require_it() {
     // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
     let mut cache = with_active(14_000, 9_000);
     cache.flush_statistics();
@@ -56,7 +56,7 @@ fn the_active_list_has_its_turn_where_the_statistics_ask_for_it() {
 }
 
 #[test]
-fn the_active_list_has_its_turn_where_nothing_else_can_go() {
+fn active_list_is_scanned_if_nothing_else_is_evictable() {
     // All are active: nothing is looked at but them, and then they are aged, 1/4096 first.
     let mut cache = with_active(4_096, 4_096);
     assert!(one_page(&mut cache) >= 32);

@@ -20,7 +20,7 @@ fn file() -> Limits {
 /// the window lay out the same folios and no mark. What they leave in the readahead state differs
 /// where the VMA cuts the window.
 #[test]
-fn the_unified_executable_window_is_laid_out_alike() {
+fn unified_executable_window_has_same_layout() {
     let unify = &[Switch::VmaBound, Switch::ExecUnify];
     let (mut cut, mut whole) = (0, 0);
     for (family, page_size) in [
@@ -88,7 +88,7 @@ fn added(engine: &Engine) -> Vec<(String, Option<PageIndex>)> {
 /// Where the unified rule shows: the page after the VMA carries a mark, and the size of the last
 /// window decides whether that is the mark of its stream.
 #[test]
-fn the_unified_executable_window_shows_at_a_later_mark() {
+fn unified_executable_window_differs_at_a_later_mark() {
     let after = |switches: &[Switch]| {
         let mut engine = Engine::new(with(switches, file()), Io::Immediate, "20. M 43.");
         engine.vma = executable(part(0, 20));

@@ -48,7 +48,7 @@ fn a_hit_that_fault_around_maps_is_minor() {
 }
 
 #[test]
-fn a_miss_drops_its_lock_and_is_tried_again_under_mmap_lock() {
+fn miss_drops_its_lock_and_retries_under_mmap_lock() {
     for kernel in KERNELS {
         let engine = Engine::new(file(kernel), Io::Immediate, "64.");
         let course = "vma miss:9 drop around:24+16-4 mmap map:32..47=7-7 major/2";
@@ -83,7 +83,7 @@ fn without_fault_around_the_retry_looks_its_page_up() {
 }
 
 #[test]
-fn a_miss_on_the_mark_takes_nothing_of_the_mark() {
+fn miss_on_the_mark_leaves_the_mark() {
     // Readahead of 2 pages marks none, of 1 page neither; of 4 pages: 30 to 33, the mark at 33.
     let small = Limits { ra_pages: PageCount(4), ..without_fault_around(file(V6_18)) };
     let mut engine = Engine::new(small, Io::Immediate, "64.");
@@ -113,7 +113,7 @@ fn a_tried_retry_leaves_the_mark_on_its_page() {
 }
 
 #[test]
-fn a_single_page_is_created_under_the_lock_and_waited_for_without() {
+fn single_page_is_created_locked_and_awaited_unlocked() {
     let course = "vma miss:100 single drop wait:32 mmap map:32..47=1-1 major/2";
     let engine = Engine::new(file(V6_18), Io::Waited, "64.");
     let engine = check(engine, READ, (100, 100), course);
@@ -198,7 +198,7 @@ fn a_folio_that_is_still_being_read_is_waited_for() {
 }
 
 #[test]
-fn a_marked_page_moves_the_stream_on_and_is_tried_again() {
+fn marked_page_advances_the_stream_and_retries() {
     // The mark keeps fault-around from mapping it; the retry does.
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "20. 12# M3# 28.");
     engine.ra = stream(20, 16, 4, 0);
@@ -224,7 +224,7 @@ fn the_retry_of_an_async_window_counts_the_hit_again() {
 }
 
 #[test]
-fn a_mark_with_nothing_absent_behind_it_drops_the_lock_all_the_same() {
+fn mark_without_absent_pages_behind_it_drops_the_lock() {
     let engine = Engine::new(without_fault_around(file(V6_18)), Io::Waited, "32# M 31#");
     let course = "vma hit:9 nothing-absent drop mmap hit:8 minor/2";
     let engine = check(engine, READ, (9, 7), course);
@@ -264,7 +264,7 @@ fn a_tried_retry_that_misses_reads_under_its_lock() {
 }
 
 #[test]
-fn a_page_that_readahead_did_not_leave_is_created() {
+fn page_missing_after_readahead_is_created() {
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64.");
     engine.fault_with(32, READ, |step, engine| {
         if step == Step::Read {
@@ -296,7 +296,7 @@ fn the_misses_of_a_fault_and_its_retry_are_counted() {
 }
 
 #[test]
-fn a_retry_under_mmap_lock_that_drops_it_is_tried_next() {
+fn retry_that_drops_mmap_lock_is_tried_next() {
     // A mark, then a folio that somebody else reads again: three tries, none of them a miss.
     let mut engine = Engine::new(without_fault_around(file(V6_18)), Io::Waited, "20. 12# M3# 28.");
     engine.ra = stream(20, 16, 4, 0);
@@ -317,7 +317,7 @@ fn a_retry_under_mmap_lock_that_drops_it_is_tried_next() {
 }
 
 #[test]
-fn a_folio_that_goes_before_its_lock_was_dropped_is_read_again() {
+fn folio_evicted_before_its_lock_is_dropped_is_read_again() {
     // The TRIED retry waits under its lock; what arrives is gone when it looks.
     let mut engine = Engine::new(without_fault_around(file(V6_18)), Io::Waited, "64.");
     let mut waits = 0;
@@ -353,7 +353,7 @@ fn a_single_page_is_added_once() {
 }
 
 #[test]
-fn tries_and_misses_can_be_asked_for_between_steps() {
+fn tries_and_misses_are_readable_between_steps() {
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64.");
     let mut fault = Fault::new(PageIndex(32), READ);
     let mut seen = Vec::new();

@@ -15,7 +15,7 @@ use crate::support::map;
 const VMA_RETRY: &[Switch] = &[Switch::VmaRetry];
 
 #[test]
-fn a_retry_takes_mmap_lock_or_with_vma_retry_the_lock_that_it_held() {
+fn retry_takes_mmap_lock_or_with_vma_retry_the_same_lock() {
     let series = Series::BASELINE.with(Switch::VmaRetry);
     for held in [Lock::Vma, Lock::Mmap] {
         for read_alone in [false, true] {
@@ -95,7 +95,7 @@ fn a_retry_whose_lock_is_refused_takes_mmap_lock_in_the_same_try() {
 /// Readahead asks for no page where the mapping is advised RANDOM, or after many misses. The page
 /// is then read by the fault itself, which the series as posted does not cover.
 #[test]
-fn a_page_that_is_read_alone_comes_back_to_mmap_lock() {
+fn single_page_read_returns_to_mmap_lock() {
     for kernel in KERNELS {
         let mut engine =
             Engine::new(with(VMA_RETRY, limits(kernel, PageCount(64))), Io::Waited, "64.");
@@ -114,7 +114,7 @@ fn a_page_that_is_read_alone_comes_back_to_mmap_lock() {
 
 /// MADV_POPULATE_READ asks for no lock of a VMA, so it has none to come back to.
 #[test]
-fn populating_comes_back_to_mmap_lock() {
+fn populating_returns_to_mmap_lock() {
     let (asked, _) = locks(VMA_RETRY, Fault::populating(PageIndex(5)), None);
     assert_eq!(asked, [Lock::Mmap; 2]);
 }
@@ -210,7 +210,7 @@ fn populating_holds_mmap_lock_and_retries_once() {
 }
 
 #[test]
-fn dontneed_asks_for_the_lock_of_its_vma_since_6_18() {
+fn dontneed_takes_the_vma_lock_since_6_18() {
     for (kernel, expected) in
         [(Kernel::V6_1, Lock::Mmap), (Kernel::V6_12, Lock::Mmap), (V6_18, Lock::Vma)]
     {

@@ -9,7 +9,7 @@ use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
 
 #[test]
-fn at_most_the_larger_of_readahead_and_io_size_is_read() {
+fn forced_read_is_bounded_by_larger_of_readahead_and_io_size() {
     for (asked, ra, io, expected) in
         [(10, 32, 64, 10), (100, 32, 64, 64), (100, 128, 64, 100), (200, 128, 64, 128)]
     {
@@ -28,7 +28,7 @@ fn at_most_the_larger_of_readahead_and_io_size_is_read() {
 }
 
 #[test]
-fn it_is_laid_out_in_chunks_of_2_mib_around_what_is_cached() {
+fn forced_read_has_chunks_of_2_mib_around_cached_pages() {
     let mut limits = limits(Kernel::V6_18, PageCount(4096));
     limits.io_pages = PageCount(2048);
     let request = Request {
@@ -57,7 +57,7 @@ fn it_is_laid_out_in_chunks_of_2_mib_around_what_is_cached() {
 }
 
 #[test]
-fn a_miss_of_an_open_file_advised_random_reads_what_it_asks_for() {
+fn miss_of_file_advised_random_reads_the_request() {
     let limits = limits(Kernel::V6_18, PageCount(4096));
     let before = ReadaheadState { is_random: true, ..ReadaheadState::NEW };
     for (cause, expected) in

@@ -1,11 +1,11 @@
 //! POSIX_FADV_DONTNEED: which pages it is about, and what stays.
 
 use filemap_core::cache::Folio;
-use filemap_core::lru::invalidate::{drops, range};
+use filemap_core::lru::invalidate::{is_dropped, range};
 use filemap_core::units::{Order, PageIndex};
 
 #[test]
-fn partial_pages_stay_but_for_the_last_of_the_file() {
+fn partial_pages_stay_except_at_file_end() {
     let file = 10 * 4096 + 100;
     for (offset, len, expected) in [
         (0, None, (0, 11)),
@@ -28,14 +28,18 @@ fn partial_pages_stay_but_for_the_last_of_the_file() {
 }
 
 #[test]
-fn a_folio_goes_whole_or_stays() {
+fn folio_is_dropped_whole_or_kept() {
     let folio = Folio { head: PageIndex(8), order: Order(2), locked: false, marked: true };
     for (from, end, goes) in
         [(8, 12, true), (0, 64, true), (9, 12, false), (8, 11, false), (12, 20, false)]
     {
-        assert_eq!(drops(folio, PageIndex(from), PageIndex(end), false), goes, "{from}..{end}");
-        assert!(!drops(folio, PageIndex(from), PageIndex(end), true), "it is mapped");
+        assert_eq!(
+            is_dropped(folio, PageIndex(from), PageIndex(end), false),
+            goes,
+            "{from}..{end}"
+        );
+        assert!(!is_dropped(folio, PageIndex(from), PageIndex(end), true), "it is mapped");
         let locked = Folio { locked: true, ..folio };
-        assert!(!drops(locked, PageIndex(from), PageIndex(end), false), "it is being read");
+        assert!(!is_dropped(locked, PageIndex(from), PageIndex(end), false), "it is being read");
     }
 }

@@ -149,7 +149,7 @@ fn the_last_page_that_may_be_read_cuts_the_window_before_the_file_ends() {
 }
 
 #[test]
-fn base_pages_fill_what_is_absent() {
+fn absent_pages_are_filled_with_base_pages() {
     let cases = [
         (Asked(4, 8, 0, 0), "16.", "4. 8~ 4."),
         (Asked(4, 8, 0, 0), "4. # .. ## 7.", "4. # ~~ ## 3~ 4."),
@@ -263,7 +263,7 @@ fn on_6_12_windows_under_4_pages_are_base_pages() {
 }
 
 #[test]
-fn the_order_that_the_stream_goes_on_with() {
+fn order_of_the_next_window() {
     let cases = [
         // Since 6.18 the order used; on 6.12 nothing uses it.
         (large(V6_18), Asked(0, 16, 0, 6), 4),
@@ -298,7 +298,7 @@ fn folios_of_a_whole_pmd() {
 }
 
 #[test]
-fn what_the_log_says_of_the_rest() {
+fn remainder_is_logged() {
     let cases = [
         (large(V6_18), "9. # 22.", "around:0+16-4@2 base:8+8-4"),
         (large(V6_12), "9. # 22.", "around:0+16-4@2 base:0+16-4"),

@@ -1,12 +1,12 @@
 //! The rules of Linux, one file of tests for each.
 
 mod advice;
-mod advised;
 mod aging;
 mod blocks;
 mod bound;
 mod cache;
 mod charge;
+mod cold_or_pageout;
 mod direct;
 mod exec_unify;
 mod fault;

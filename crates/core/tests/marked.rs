@@ -55,7 +55,7 @@ fn check(
 }
 
 #[test]
-fn the_mark_of_the_stream_moves_it_on() {
+fn stream_mark_advances_the_stream() {
     // Read-around of 32 left pages 24 to 39, the mark at 36.
     let cases = [
         (ext4(V6_18), (16, 2), "24. 16# <-->(--)(--)(--) 8."),
@@ -163,7 +163,7 @@ fn the_next_window_is_never_smaller() {
 }
 
 #[test]
-fn a_mark_of_another_stream_is_followed_by_what_is_absent() {
+fn foreign_mark_reads_absent_pages() {
     let new = ReadaheadState::NEW;
     let before = "36. M3# 24.";
     let found = [new, stream(40, 16, 16, 2)];
@@ -213,7 +213,7 @@ fn a_search_that_begins_inside_a_large_folio_counts_too_far() {
 }
 
 #[test]
-fn a_read_asks_for_what_it_still_needs() {
+fn read_requests_remaining_pages() {
     // 4 pages to the gap and 1 asked for: twice 5 pages, trimmed to 8 since 6.18.
     let cases = [
         (V6_12, 1, "36. 4# m9~ 14.", (40, 10)),

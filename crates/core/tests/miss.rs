@@ -24,7 +24,7 @@ fn windows_are_read_up_to_the_threshold() {
 }
 
 #[test]
-fn hits_take_away_down_to_0() {
+fn hits_decrement_down_to_0() {
     assert_eq!(
         [after_hits(0, 0), after_hits(0, 1), after_hits(1, 0), after_hits(1, 1)],
         [0, 0, 1, 0]

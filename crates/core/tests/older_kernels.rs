@@ -72,7 +72,7 @@ fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
 
 /// The neighbours of an absent page are mapped and credited by each try: 15 of them.
 #[test]
-fn what_fault_around_does_under_both_locks_counts_twice() {
+fn fault_around_under_both_locks_counts_twice() {
     for (kernel, left) in [(V6_1, 90 - 15), (V6_6, 90 - 30), (V6_12, 90 - 15)] {
         let fault = Fault::new(PageIndex(32), AccessKind::Read);
         let (_, _, engine) = locks(kernel, fault, "32. . 31#");
@@ -82,7 +82,7 @@ fn what_fault_around_does_under_both_locks_counts_twice() {
 }
 
 #[test]
-fn populating_begins_anew_before_6_12() {
+fn populating_restarts_before_6_12() {
     for (kernel, major) in [(V6_1, false), (V6_6, false), (V6_12, true)] {
         let (locks, outcome, _) = locks(kernel, Fault::populating(PageIndex(5)), "64.");
         assert_eq!(locks, [Lock::Mmap; 2]);
@@ -130,7 +130,7 @@ fn random_accesses_count_on_6_1() {
 }
 
 #[test]
-fn each_accessed_entry_that_goes_is_a_use_before_6_12() {
+fn each_accessed_entry_unmapped_is_a_use_before_6_12() {
     for (kernel, active) in [(V6_1, 4), (V6_6, 4), (V6_12, 0)] {
         let limits = xfs(kernel, PageCount(8));
         let mut engine = Engine::new(limits, Io::Waited, "[--][--]");
@@ -169,7 +169,7 @@ fn a_read_notes_each_folio_on_6_1() {
 }
 
 #[test]
-fn reclaim_knows_the_lists_as_they_are_before_6_12() {
+fn reclaim_uses_exact_list_sizes_before_6_12() {
     for (kernel, known) in [(V6_1, true), (V6_6, true), (V6_12, false)] {
         let mut cache = with_active(14_000, 9_000);
         let direct = DirectReclaim::new(PageCount(1), 4096).with_rules(&rules(kernel));
@@ -181,7 +181,7 @@ fn reclaim_knows_the_lists_as_they_are_before_6_12() {
 }
 
 #[test]
-fn switches_have_no_place_where_there_is_nothing_to_change() {
+fn switches_without_effect_are_refused() {
     let lacking = |switch: Switch| -> Vec<&str> {
         let kernels = Kernel::ALL.into_iter();
         kernels.filter(|&kernel| rules(kernel).lacks(switch).is_some()).map(Kernel::name).collect()

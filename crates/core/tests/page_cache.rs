@@ -63,7 +63,7 @@ fn each_file_has_its_own_index() {
 }
 
 #[test]
-fn files_leave_the_lists_in_the_order_in_which_they_came() {
+fn files_leave_lists_in_insertion_order() {
     let (mut cache, mappings) = two_files();
     let mut log = Evictions::default();
     cache.shrink(Scan::until(PageCount(6)), &mappings, &mut log);
@@ -71,7 +71,7 @@ fn files_leave_the_lists_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn an_entry_of_one_file_spares_no_page_of_another() {
+fn entry_of_one_file_does_not_protect_another() {
     let (mut cache, mappings) = two_files();
     cache.mapped(SECOND, Layer::FIRST).map(0, 1 << 5, 1 << 5);
     assert!(!cache.mapped(FIRST, Layer::FIRST).touch(PageIndex(5)));

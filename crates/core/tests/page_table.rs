@@ -130,7 +130,7 @@ fn a_pmd_maps_its_folio_and_credits_nothing() {
 }
 
 #[test]
-fn what_a_pmd_cannot_map_is_mapped_by_pages() {
+fn pages_not_mappable_by_pmd_are_mapped_individually() {
     let small = small_tables(file(V6_18));
     let cases = [
         // A smaller folio.
@@ -149,7 +149,7 @@ fn what_a_pmd_cannot_map_is_mapped_by_pages() {
 }
 
 #[test]
-fn mapping_pages_puts_a_page_table_in_the_place() {
+fn mapping_pages_replaces_pmd_with_page_table() {
     let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "4# 12. [14-] 32.");
     around(&mut engine, 3, false);
     assert_eq!(engine.course(), "map:0..15=4-4");
@@ -301,7 +301,7 @@ fn munmap_uses_folios_that_were_accessed_once_each() {
 }
 
 #[test]
-fn munmap_leaves_what_others_map() {
+fn munmap_keeps_mappings_of_others() {
     let mut engine = Engine::new(file(V6_18), Io::Waited, "8#");
     map::set_mapped(&mut engine.cache, "yyyyyyyy");
     assert_eq!(unmap_all(part(2, 5), &mut engine), PageCount(0));
@@ -311,7 +311,7 @@ fn munmap_leaves_what_others_map() {
 }
 
 #[test]
-fn page_tables_go_with_the_last_mapping_below_them() {
+fn page_tables_are_freed_with_their_last_mapping() {
     let mut tables = PageTables::default();
     // Two mappings of three tables each, 16 entries a table: one more level joins them.
     for vpn in (0..96).step_by(16) {
@@ -337,7 +337,7 @@ fn mapped_by_pmd() -> Engine {
 }
 
 #[test]
-fn a_boundary_inside_a_folio_mapped_by_a_pmd_takes_its_entry_away() {
+fn boundary_inside_pmd_mapped_folio_splits_the_entry() {
     for (at, left) in [(0, "16y 48."), (16, "16y 48."), (5, "64."), (15, "64."), (20, "16y 48.")] {
         let mut engine = mapped_by_pmd();
         let mapping = FileMapping::new(part(0, 64), None);

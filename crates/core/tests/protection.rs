@@ -46,7 +46,7 @@ fn changed(before: (bool, Protection), change: VmaChange) -> (bool, Protection) 
 
 /// Every sequence of three changes of any ranges of 6 pages, of which the last is one in seven.
 #[test]
-fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
+fn protection_splits_and_merges_vmas() {
     let hints = [ReadHint::Normal, ReadHint::Random].map(AdviceFlag::Read).map(VmaChange::Advice);
     let changes = Protection::ALL.map(VmaChange::Protection).into_iter().chain(hints);
     let ranges = (0..PAGES).flat_map(|from| (from + 1..=PAGES).map(move |end| (from, end)));
@@ -80,7 +80,7 @@ fn a_range_of_another_protection_is_a_vma_until_it_is_like_its_neighbours() {
 }
 
 #[test]
-fn a_part_that_is_gone_lies_between_others() {
+fn unmapped_part_leaves_a_gap() {
     let mut mapping = FileMapping::new(part(0, PAGES), None);
     let gone = VmaChange::Protection(Protection::Unmapped);
     let around = |mapping: &FileMapping, from: u64, end: u64| {

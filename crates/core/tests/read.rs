@@ -86,7 +86,7 @@ fn a_request_for_many_pages() {
 }
 
 #[test]
-fn lone_reads_take_their_pages() {
+fn lone_reads_request_their_pages() {
     for kernel in KERNELS {
         let engine = check(
             file(kernel),
@@ -185,7 +185,7 @@ fn without_readahead_pages_are_read_one_by_one() {
 }
 
 #[test]
-fn a_read_of_what_is_cached_decides_nothing() {
+fn cached_read_makes_no_decision() {
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64#");
     engine.read(0, 64);
     assert_eq!(engine.course(), "");
@@ -213,7 +213,7 @@ fn a_mark_with_nothing_absent_behind_it() {
 }
 
 #[test]
-fn what_a_read_needs_behind_a_mark_of_another_stream() {
+fn read_request_behind_foreign_mark() {
     // 4 pages to the gap, and 2 more asked for: twice 6 pages.
     let course = "async-read:40+12-12 base:40+12-12";
     check(file(V6_12), "36. M3# 24.", &[(36, 2, course, "36. 4# M11# 12.")]);

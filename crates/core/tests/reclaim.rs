@@ -20,7 +20,7 @@ use crate::support::one_file::{OneFile, mapped};
 use crate::support::transcript::transcript;
 
 #[test]
-fn uses_of_base_pages_are_those_of_single_ones() {
+fn uses_of_base_pages_equal_single_uses() {
     for bits in 0..8 {
         let (pages, referenced, active) = (bits & 1, bits >> 1 & 1, bits >> 2 & 1);
         let expected = match access_effect(referenced == 1, active == 1) {
@@ -32,7 +32,7 @@ fn uses_of_base_pages_are_those_of_single_ones() {
 }
 
 #[test]
-fn base_pages_are_judged_by_their_entry_and_their_past() {
+fn base_pages_are_judged_by_entry_and_referenced_flag() {
     // One bit each: not young; young; young and referenced; young and executable; referenced
     // only; executable only; all three.
     let pages = 0b_0111_1111;
@@ -173,7 +173,7 @@ fn reclaim_takes_whole_batches_from_the_tail() {
 }
 
 #[test]
-fn accessed_pages_go_round_once() {
+fn accessed_pages_rotate_once() {
     let mut cache = map::cache("64#");
     touch(&mut cache, 0);
     touch(&mut cache, 5);
@@ -210,7 +210,7 @@ fn a_page_that_a_read_referenced_becomes_active_with_its_entry() {
 }
 
 #[test]
-fn accessed_code_becomes_active_at_once() {
+fn accessed_code_is_activated_immediately() {
     let mut cache = map::cache("8#");
     touch(&mut cache, 3);
     assert_eq!(look_once(&mut cache, &whole(executable(part(0, 8)))), (7, 1));
@@ -247,7 +247,7 @@ fn large_folios_accessed_through_more_than_one_vma_become_active() {
 }
 
 #[test]
-fn accessed_entries_count_only_where_the_advice_lets_them() {
+fn accessed_entries_count_only_if_advice_permits() {
     let cases =
         [(Advice::NORMAL, 1), (Advice::HUGEPAGE, 1), (Advice::RANDOM, 0), (Advice::SEQUENTIAL, 0)];
     for (advice, kept) in cases {
@@ -274,7 +274,7 @@ fn eviction_unmaps() {
 }
 
 #[test]
-fn what_is_being_read_is_looked_at_and_kept() {
+fn folios_under_read_are_scanned_and_kept() {
     let mut cache = map::cache("4~ 4#");
     assert_eq!(look_once(&mut cache, &plain()), (4, 4));
     map::assert_cache("kept", &cache, "4~ 4.");
@@ -287,7 +287,7 @@ fn what_is_being_read_is_looked_at_and_kept() {
 }
 
 #[test]
-fn a_goal_that_cannot_be_met_ends() {
+fn unreachable_goal_terminates() {
     // All are accessed: the first pass keeps them, the second evicts them.
     let mut cache = map::cache("64#");
     (0..64).for_each(|page| touch(&mut cache, page));
@@ -319,7 +319,7 @@ fn in_batches(cache: &mut OneFile, goal: u64, look: u64) -> (Vec<u64>, PageCount
 }
 
 #[test]
-fn batches_do_what_one_pass_does() {
+fn batches_equal_one_pass() {
     // 10 pages go round, and of the others all leave but the last 4.
     let drawn = || {
         let mut cache = map::cache("110#");
@@ -342,7 +342,7 @@ fn batches_do_what_one_pass_does() {
 }
 
 #[test]
-fn what_can_not_be_evicted_is_looked_at_in_batches_too() {
+fn unevictable_pages_are_scanned_in_batches() {
     let mut cache = map::cache("64~");
     // Two passes of two batches each.
     assert_eq!(in_batches(&mut cache, 32, 40), (vec![0; 4], PageCount(0)));
@@ -358,7 +358,7 @@ fn what_can_not_be_evicted_is_looked_at_in_batches_too() {
 }
 
 #[test]
-fn between_two_steps_the_lists_are_the_callers() {
+fn lists_are_accessible_between_steps() {
     let mut cache = map::cache("64#");
     let mut reclaim = MachineReclaim::new(PageCount(64), cache.flushed_sizes(), 4096);
     let mut step = |cache: &mut OneFile| {

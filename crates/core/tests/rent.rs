@@ -67,7 +67,7 @@ fn the_price_doubles_up_to_a_bound() {
 }
 
 #[test]
-fn a_window_that_was_hit_halves_it() {
+fn hit_window_halves_the_price() {
     for (pages, hits, is_worth_it) in [
         (32, 0, false),
         (32, 1, true),
@@ -90,7 +90,7 @@ fn a_window_that_was_hit_halves_it() {
 }
 
 #[test]
-fn hits_save_up_to_a_bound_and_take_nothing_away() {
+fn hits_add_credit_up_to_a_bound() {
     let rent = &mut dear(WINDOW);
     rented(rent, WINDOW);
     (0..100).for_each(|_| rent.record_hit());

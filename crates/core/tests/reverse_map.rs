@@ -33,7 +33,7 @@ fn mappings_that_share_pages_are_in_different_layers() {
 }
 
 #[test]
-fn pages_of_a_mapping_that_is_gone_are_free() {
+fn unmapped_layer_range_is_reused() {
     let mut mappings = FileMappings::default();
     let parts = [(0, 10), (10, 20), (5, 15)];
     assert_eq!(layers(&mut mappings, &parts), [0, 0, 1]);
@@ -47,7 +47,7 @@ fn pages_of_a_mapping_that_is_gone_are_free() {
 }
 
 #[test]
-fn many_mappings_at_once_take_as_few_layers() {
+fn many_mappings_share_few_layers() {
     let parts = [(0, 8), (4, 12), (8, 16), (12, 20), (2, 6)];
     let all: Vec<FileMapping> = parts.iter().map(|&(from, end)| whole(part(from, end))).collect();
     let mut mappings = FileMappings::default();
@@ -78,7 +78,7 @@ fn accessed_bits_count_by_mapping() {
 }
 
 #[test]
-fn code_is_where_it_is_mapped() {
+fn code_pages_are_executable_mappings() {
     let mut files = ReverseMap::new(2);
     let second = files.file_mut(FileId::new(1));
     second.insert(whole(executable(part(4, 8))));

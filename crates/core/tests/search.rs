@@ -69,7 +69,7 @@ fn a_search_from_inside_a_large_folio_counts_too_far() {
 }
 
 #[test]
-fn a_search_that_is_off_skips_pages_where_it_enters_the_next_node() {
+fn inexact_search_skips_pages_at_node_boundary() {
     // From 59 it stands 3 pages back, on 63 when it counts 66; then it looks at 67.
     forward("56. [6-] #. 10# 4.", &[(59, 64, Some(76)), (56, 64, Some(65))]);
     forward("56. [6-] 4# . 3# .", &[(59, 64, Some(68))]);
@@ -112,7 +112,7 @@ fn base_pages_are_counted_exactly() {
 }
 
 #[test]
-fn a_count_that_meets_no_gap_is_one_less_than_the_pages_it_looked_at() {
+fn count_without_gap_is_one_less_than_pages_scanned() {
     // Seen on 6.18: 2048 pages looked at and cached count as 2047.
     for (max, count) in [(1, 0), (2, 1), (8, 7), (15, 14), (16, 15), (17, 16), (64, 16)] {
         backward("16#", &[(15, max, count)]);
@@ -139,7 +139,7 @@ fn a_count_from_inside_a_large_folio_misses_the_offset() {
 }
 
 #[test]
-fn a_count_that_is_off_enters_the_node_before_at_the_wrong_slot() {
+fn inexact_count_enters_previous_node_at_wrong_slot() {
     // From 66 it stands on 64 and counts 65 next: that slot of the node before is page 1.
     backward("60. 4# [--]", &[(66, 100, 1)]);
     backward("64# [--]", &[(66, 100, 3)]);

@@ -55,7 +55,7 @@ fn every_name_can_be_read() {
 }
 
 #[test]
-fn sets_hold_what_was_put_in() {
+fn sets_contain_inserted_switches() {
     for switch in Switch::ALL {
         let one = Series::BASELINE.with(switch);
         assert_eq!(one.switches().collect::<Vec<_>>(), [switch]);

@@ -8,7 +8,7 @@ use filemap_core::units::PageCount;
 use crate::support::lists::{add, look_once, plain, reclaim, with_active};
 
 #[test]
-fn a_flush_is_what_the_statistics_know() {
+fn statistics_are_as_of_the_last_flush() {
     let known =
         |inactive, active| ListSizes { inactive: PageCount(inactive), active: PageCount(active) };
     let mut cache = with_active(24, 8);
@@ -23,7 +23,7 @@ fn a_flush_is_what_the_statistics_know() {
 }
 
 #[test]
-fn a_refault_is_measured_by_the_active_list_as_it_was_then() {
+fn refault_uses_active_list_size_at_flush() {
     // 8 of 24 are active when the statistics are flushed, or none; page 16 left 8 evictions ago.
     for (flushed, active) in [(true, 9), (false, 8)] {
         let mut cache = with_active(24, 8);

@@ -55,7 +55,7 @@ fn check_marks(cases: &[Case]) {
 const BEHIND: Case = Case(16, 1, (8, 8, 4), "8. 8# 48.", "8. 8# 8~ m 7~ 32.", (16, 16, 8));
 
 #[test]
-fn a_miss_behind_the_window_moves_the_stream_on() {
+fn miss_behind_the_window_advances_the_stream() {
     check_misses(&[
         BEHIND,
         // The window and the next are one where both together are not too large.
@@ -66,13 +66,13 @@ fn a_miss_behind_the_window_moves_the_stream_on() {
 }
 
 #[test]
-fn a_miss_where_the_mark_is_due_reads_what_lies_behind_the_window() {
+fn miss_at_due_mark_reads_behind_the_window() {
     // The page itself is not in it: whoever asked for it reads it alone.
     check_misses(&[Case(12, 1, (8, 8, 4), "64.", "16. m 15~ 32.", (16, 16, 16))]);
 }
 
 #[test]
-fn since_6_12_only_marks_move_streams_on() {
+fn only_marks_advance_streams_since_6_12() {
     let mut engine = BEHIND.engine(V6_12);
     engine.request(Cause::ReadStream, 16, 8);
     assert_eq!(engine.ra, stream(8, 8, 4, 0), "a single read leaves the stream alone");
@@ -94,7 +94,7 @@ fn other_misses_begin_a_stream_or_read_alone() {
 }
 
 #[test]
-fn a_mark_moves_the_stream_on() {
+fn mark_advances_the_stream() {
     check_marks(&[
         Case(12, 1, (8, 8, 4), "8. 4# M 3# 48.", "8. 8# m 15~ 32.", (16, 16, 16)),
         // A mark of another stream: after what is cached.
@@ -105,7 +105,7 @@ fn a_mark_moves_the_stream_on() {
 }
 
 #[test]
-fn where_all_is_cached_the_stream_goes_on_from_the_last_page_looked_at() {
+fn fully_cached_search_continues_at_last_page() {
     // The mark would be page 36, which is cached.
     let case = Case(20, 1, (50, 9, 3), "20. M 17# 26.", "20. 18# 14~ 12.", (36, 16, 16));
     case.check(true);

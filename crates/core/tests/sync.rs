@@ -120,7 +120,7 @@ fn the_state_of_the_file_after_read_around() {
 }
 
 #[test]
-fn the_counter_switches_read_around_off() {
+fn counter_disables_read_around() {
     let window = "24. 12~ m3~ 24.";
     let cases = [
         (0, 1, window),

@@ -21,7 +21,7 @@ fn pages_and_addresses() {
 }
 
 #[test]
-fn a_split_makes_a_row_of_vmas() {
+fn split_makes_consecutive_vmas() {
     let whole = Vma { start: Vpn(1000), advice: Advice::RANDOM, ..part(20, 50) };
     let mapping = split(whole, 8, SplitProt::Write);
     // Page: first page, first address, length.

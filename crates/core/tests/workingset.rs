@@ -38,7 +38,7 @@ fn pages_that_return_in_the_order_of_their_eviction_are_late_one_by_one() {
 }
 
 #[test]
-fn a_shadow_is_kept_for_as_many_evictions_as_the_memory_has_pages() {
+fn shadow_expires_after_as_many_evictions_as_pages() {
     let cases =
         [(100, 100, 0, true), (100, 99, 0, false), (100, 0, 100, true), (101, 0, 100, false)];
     for (now, evicted, capacity, kept) in cases {
@@ -65,7 +65,7 @@ fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
 }
 
 #[test]
-fn an_activation_moves_the_clock() {
+fn activation_advances_the_clock() {
     // 8 active, 16 evicted. Page 16 would return in time; three activations later it does not.
     let mut cache = with_evicted();
     for page in 24..27 {
@@ -96,7 +96,7 @@ fn assert_distance_of_16(mut cache: OneFile, active: u64) {
 }
 
 #[test]
-fn what_reclaim_makes_active_moves_the_clock() {
+fn reclaim_activation_advances_the_clock() {
     // As above, but it is reclaim that finds three accessed pages of an executable mapping.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
     let mut cache = with_evicted();
@@ -108,7 +108,7 @@ fn what_reclaim_makes_active_moves_the_clock() {
 }
 
 #[test]
-fn what_stays_active_moves_the_clock() {
+fn rotation_on_active_list_advances_the_clock() {
     // 8 active, accessed and executable, so that ageing puts them back: the clock moves by 8.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
     let mut cache = eight_active();
@@ -141,7 +141,7 @@ fn add_shadow(cache: &mut OneFile, page: u64) {
 }
 
 #[test]
-fn a_refault_that_becomes_active_moves_the_clock_too() {
+fn activated_refault_advances_the_clock() {
     // Page 23 returns: 9 active, the clock is one further: 16 is 9 away, 15 is 10 away.
     let mut cache = eight_active();
     add(&mut cache, 23, 0);
@@ -177,7 +177,7 @@ fn a_page_that_was_active_returns_with_the_workingset_flag() {
 }
 
 #[test]
-fn a_large_folio_takes_the_shadow_of_any_of_its_pages() {
+fn large_folio_uses_any_of_its_shadows() {
     let mut cache = eight_active();
     // Pages 20 to 23 were evicted last, within the active list's size.
     add(&mut cache, 20, 2);

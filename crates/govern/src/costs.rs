@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_intervals_tell_what_a_fault_costs() {
+    fn short_intervals_estimate_fault_cost() {
         let mut cost = CostEstimator::new(DEFAULT_COSTS);
         let measured = |cost: &mut CostEstimator| {
             cost.update();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_took_long_to_read_does_not_make_faults_dear() {
+    fn slow_reads_do_not_raise_fault_cost() {
         let mut busy = CostEstimator::new(DEFAULT_COSTS);
         busy.on_page_read(12_000_000);
         assert_eq!(busy.costs().fault_ns, 80_000, "it came behind something");

@@ -10,8 +10,8 @@ use filemap_policy::{Bounds, FilePolicy, KernelWindow, PageRange, TouchKind};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::asked::RequestedPages;
 use crate::costs::CostEstimator;
+use crate::requested_pages::RequestedPages;
 
 /// `f_type` of statfs(2) for tmpfs, ramfs and hugetlbfs (`linux/magic.h`), which have no readahead.
 const MEMORY_FILESYSTEMS: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];

@@ -259,7 +259,7 @@ impl Governor {
                     if given.is_restored() {
                         copy.state = RangeState::Governed(AdviceOrigin::Inherited);
                     }
-                    if let Some(file) = file_of(&mut self.files, &copy.mapped) {
+                    if let Some(file) = governed_file(&mut self.files, &copy.mapped) {
                         file.users += 1;
                     }
                     let range = copy.mapped.clone();
@@ -409,7 +409,7 @@ impl Governor {
         for left in &cut.left {
             self.requests.push(Request::Watch { pid, range: left.mapped.clone() });
         }
-        if let Some(file) = file_of(&mut self.files, &cut.whole.mapped) {
+        if let Some(file) = governed_file(&mut self.files, &cut.whole.mapped) {
             file.users = file.users + cut.left.len() - 1;
         }
     }
@@ -420,7 +420,7 @@ impl Governor {
         self.ranges -= process.len();
         for range in process.ranges() {
             if matches!(range.state, RangeState::Governed(_)) {
-                if let Some(file) = file_of(&mut self.files, &range.mapped) {
+                if let Some(file) = governed_file(&mut self.files, &range.mapped) {
                     file.users -= 1;
                 }
                 let range = range.mapped.clone();
@@ -564,7 +564,7 @@ fn take_request(
     }))
 }
 
-fn file_of<'a>(
+fn governed_file<'a>(
     files: &'a mut HashMap<FileId, GovernedFile>,
     mapped: &MappedRange,
 ) -> Option<&'a mut GovernedFile> {

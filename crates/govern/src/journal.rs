@@ -215,7 +215,7 @@ mod tests {
     use crate::range::tests::mapped;
 
     #[test]
-    fn what_a_killed_governor_leaves_is_found() {
+    fn finds_journal_of_killed_governor() {
         let scratch = tempfile::tempdir().unwrap();
         let own = std::process::id();
         let ranges = [1, 2].map(|inode| mapped(inode << 24, 1 << 20, inode));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_start() {
+    fn reads_process_start_time() {
         assert!(start_ticks(std::process::id()).is_some_and(|ticks| ticks > 0));
         assert_eq!(start_ticks(u32::MAX), None);
     }

@@ -11,32 +11,32 @@
 //! The [`recorder`] advises the mappings that it records in the same way, with the same journal.
 //! [`AdviceEnforcer`] applies fixed rules instead of a policy.
 
-mod advising;
 mod advisor;
-mod asked;
-mod collecting;
 mod costs;
+mod enforcer;
 mod file;
 mod governing;
 mod governor;
 mod journal;
 mod memory;
+mod output_directory;
 mod process;
 mod range;
 mod reader;
-pub mod ready;
+pub mod readiness;
 pub mod recorder;
 mod release;
 mod request;
+mod requested_pages;
 pub mod run_directory;
 mod settings;
 mod statistics;
 
-pub use advising::{AdviceEnforcer, AdviceRule, EnforcementReport, FileExtent};
-pub use collecting::{OutputDirectory, remove_output_directory, remove_stale_directories};
+pub use enforcer::{AdviceEnforcer, AdviceRule, EnforcementReport, FileExtent};
 pub use filemap_policy::Costs;
 pub use governing::{Error, GovernTarget, GovernorOutcome, GovernorSession};
 pub use journal::{AdviceJournal, start_ticks};
+pub use output_directory::{OutputDirectory, remove_output_directory, remove_stale_directories};
 pub use release::{UnrestoredMapping, release};
 pub use settings::GovernSettings;
 pub use statistics::{GovernStatistics, MappingState, MappingStatistics, ProcessStatistics};

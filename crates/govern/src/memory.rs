@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cgroup_that_is_full_is_short() {
+    fn full_cgroup_is_under_pressure() {
         let scratch = tempfile::tempdir().unwrap();
         for (files, short) in [
             (&[("memory.current", "96"), ("memory.max", "100"), ("memory.high", "max")][..], true),

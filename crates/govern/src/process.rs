@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_over_others_cuts_them() {
+    fn new_mapping_cuts_older_ones() {
         let mut process = GovernedProcess::new(7, 0);
         for start in [0x10000, 0x20000, 0x30000] {
             process.insert(governed(start, 0x8000));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn many_ended_mappings_are_told_as_a_sum() {
+    fn many_ended_mappings_are_summed() {
         let mut process = GovernedProcess::new(7, 0);
         for _ in 0..MAX_REPORTED_MAPPINGS + 10 {
             process.insert(governed(0x10000, 0x8000));

@@ -137,7 +137,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_replaced_is_cut_out() {
+    fn replaced_range_is_cut_out() {
         // (start and end of the replaced range, remaining parts as (address, length, offset))
         for (start, end, left) in [
             (0x1000, 0x5000, vec![]),

@@ -74,7 +74,7 @@ impl ReadaheadPool {
         let mut queue = self.shared.queue();
         let mut dropped = Vec::new();
         for read in reads {
-            let waiting = queue.queue_of(read.is_speculative);
+            let waiting = queue.queue_for(read.is_speculative);
             waiting.push_back(read);
             if waiting.len() > MAX_QUEUED {
                 dropped.extend(waiting.pop_front());
@@ -99,7 +99,7 @@ impl Drop for ReadaheadPool {
 }
 
 impl ReadQueue {
-    fn queue_of(&mut self, is_for_later: bool) -> &mut VecDeque<ReadRequest> {
+    fn queue_for(&mut self, is_for_later: bool) -> &mut VecDeque<ReadRequest> {
         if is_for_later { &mut self.speculative } else { &mut self.urgent }
     }
 

@@ -63,7 +63,7 @@ mod tests {
     use crate::range::tests::mapped;
 
     #[test]
-    fn large_read_only_mappings_of_chosen_files_are_taken() {
+    fn takes_large_read_only_mappings_of_chosen_files() {
         let mut settings = GovernSettings { min_bytes: 8192, ..GovernSettings::default() };
         let range = |protection: i32| {
             let mut range = mapped(0x10000, 0x2000, 7);

@@ -61,7 +61,7 @@ impl<'a> Accesses<'a> {
     }
 
     /// The first `count` entries of a list.
-    pub(crate) fn listed(list: &'a [u64], count: u64) -> Self {
+    pub(crate) fn from_list(list: &'a [u64], count: u64) -> Self {
         Accesses { source: Source::Listed(list.iter()), pages: 0, done: 0, count }
     }
 }
@@ -145,7 +145,7 @@ impl Reads {
     }
 
     /// A block of `bs` bytes at each offset in `list`; all offsets are below `bytes`.
-    pub(crate) fn listed(list: Arc<Vec<u64>>, bytes: u64, bs: u64) -> Self {
+    pub(crate) fn from_list(list: Arc<Vec<u64>>, bytes: u64, bs: u64) -> Self {
         let count = list.len() as u64;
         Reads { random: None, listed: Some(list), bytes, bs, done: 0, count }
     }

@@ -41,5 +41,5 @@ fn excluded(first: &'static str, second: &'static str) -> Error {
 /// Parses the advice, if given.
 pub(crate) fn valid(text: &Option<String>) -> Result<Advice, Error> {
     let advice = text.as_deref().map_or(Ok(Advice::NORMAL), parse);
-    advice.map_err(|error| error.of("advice"))
+    advice.map_err(|error| error.with_flag("advice"))
 }

@@ -1,14 +1,14 @@
 //! The interface of engines, which run jobs.
 
 use crate::job::Job;
-use crate::record::{Ran, Run};
+use crate::record::{JobRuns, Run};
 
 /// Prepares jobs to run: on the model, the running kernel or a booted one.
 pub trait Engine {
     /// Error of a job that cannot be run.
     type Error;
     /// A prepared job.
-    type Ready: Ready<Error = Self::Error>;
+    type Ready: ReadyJob<Error = Self::Error>;
 
     /// Prepares all `jobs`, in order, so that a job that cannot run is reported before any of them
     /// starts. Dropping the result undoes the preparation.
@@ -21,18 +21,18 @@ pub trait Engine {
     ///
     /// # Errors
     /// If this engine cannot run the job, or a run fails.
-    fn run(&self, job: &Job) -> Result<Ran, Self::Error> {
+    fn run(&self, job: &Job) -> Result<JobRuns, Self::Error> {
         let mut ready = self.prepare_all(&[job])?.pop().expect("one job is made ready");
         let mut runs = Vec::new();
         for _ in 0..ready.turns() {
             runs.extend(ready.take_turn(job.seed)?);
         }
-        Ok(ready.ran(runs))
+        Ok(ready.into_job_runs(runs))
     }
 }
 
 /// A job prepared by an engine.
-pub trait Ready {
+pub trait ReadyJob {
     /// Error of a failed run.
     type Error;
 
@@ -67,5 +67,5 @@ pub trait Ready {
     fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Self::Error>;
 
     /// The result of the job, given the runs of all turns.
-    fn ran(self, runs: Vec<Run>) -> Ran;
+    fn into_job_runs(self, runs: Vec<Run>) -> JobRuns;
 }

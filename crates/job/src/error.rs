@@ -399,7 +399,7 @@ pub enum Error {
 
 impl Error {
     /// Attributes the error to the flag `flag`, given without dashes.
-    pub(crate) fn of(self, flag: &'static str) -> Self {
+    pub(crate) fn with_flag(self, flag: &'static str) -> Self {
         Error::Flag { flag, error: Box::new(self) }
     }
 }

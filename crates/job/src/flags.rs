@@ -10,7 +10,7 @@ use crate::job_flags::spec;
 use crate::limits::unknown;
 use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
-use crate::value::{FlagValue, Kind};
+use crate::value::{FlagValue, ValueKind};
 
 /// A flag of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Flag {
     /// Its doc comment, used as help text.
     pub doc: &'static str,
     /// Type of the value.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Its group. A command accepts whole groups.
     pub group: Group,
     /// Placeholder for the value in help.
@@ -36,7 +36,7 @@ pub struct Flag {
     /// Whether a command accepts it more than once.
     pub repeats: bool,
     /// The jobs that accept it.
-    pub of: Of,
+    pub scope: FlagScope,
 }
 
 /// Groups of flags, each with a heading in help.
@@ -97,7 +97,7 @@ impl Group {
 
 /// The jobs that accept a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum FlagScope {
     /// Every job.
     All,
     /// Jobs with a single file.
@@ -111,24 +111,25 @@ const FLAG: Flag = Flag {
     key: "",
     name: "",
     doc: "",
-    kind: Kind::Text,
+    kind: ValueKind::Text,
     group: Group::Engine,
     value_name: "",
     range: (0, u64::MAX),
     default: None,
     is_setting: false,
     repeats: false,
-    of: Of::All,
+    scope: FlagScope::All,
 };
 
 /// Default fields of a flag for jobs with a single file.
-const ONE_FILE: Flag = Flag { of: Of::OneFile, ..FLAG };
+const ONE_FILE: Flag = Flag { scope: FlagScope::OneFile, ..FLAG };
 
 /// Default fields of a flag of the workload `thrash`.
-const THRASH: Flag = Flag { group: Group::Thrash, is_setting: true, of: Of::Thrash, ..FLAG };
+const THRASH: Flag =
+    Flag { group: Group::Thrash, is_setting: true, scope: FlagScope::Thrash, ..FLAG };
 
 /// Entries of the largest page table, with 64 KiB pages.
-const MOST_ENTRIES: u64 = 8192;
+const MAX_PAGE_TABLE_ENTRIES: u64 = 8192;
 
 // `spec!` in `job_spec.rs` declares `struct JobFlags` with one field per entry.
 spec! {
@@ -237,7 +238,7 @@ spec! {
     map_shift: u64 = Flag {
         group: Group::Mapping,
         value_name: "PAGES",
-        range: (0, MOST_ENTRIES - 1),
+        range: (0, MAX_PAGE_TABLE_ENTRIES - 1),
         default: Some("0"),
         is_setting: true,
         ..ONE_FILE
@@ -358,7 +359,7 @@ spec! {
         range: (1, MAX_CPUS),
         default: Some("one per thread in the model, all CPUs of the machine on a kernel"),
         is_setting: true,
-        of: Of::Thrash,
+        scope: FlagScope::Thrash,
         ..FLAG
     },
     /// Number of threads in the process. Each maps a file of its own of --file-size, reads every

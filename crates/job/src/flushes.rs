@@ -12,7 +12,7 @@ pub fn note(environment: &mut Map<String, Value>, runs: &[Vec<u64>]) {
 }
 
 /// Reads what [`note`] stored, if anything.
-pub fn noted(environment: &Map<String, Value>) -> Option<Vec<Vec<u64>>> {
+pub fn read_flushes(environment: &Map<String, Value>) -> Option<Vec<Vec<u64>>> {
     let runs: Vec<Vec<u64>> = serde_json::from_value(environment.get(KEY)?.clone()).ok()?;
     (!runs.is_empty()).then_some(runs)
 }

@@ -7,7 +7,7 @@ use crate::program::{Job, NamedMapping};
 
 /// Minimum size of a governed mapping, in bytes. Programs have many smaller ones, where readahead
 /// reads little in excess.
-const LEAST_GOVERNED_BYTES: u64 = 16 << 20;
+const MIN_GOVERNED_BYTES: u64 = 16 << 20;
 
 impl Mapping {
     /// Why the governor ignores the mapping with pages of `page_size` bytes; `None` if it is
@@ -20,7 +20,7 @@ impl Mapping {
                 Some("parts of it can be written to or executed")
             }
             () if self.advice != Advice::NORMAL => Some("the program advises it itself"),
-            () if self.pages.bytes(page_size) < LEAST_GOVERNED_BYTES => {
+            () if self.pages.bytes(page_size) < MIN_GOVERNED_BYTES => {
                 Some("it is smaller than 16 MiB")
             }
             () => None,
@@ -31,7 +31,8 @@ impl Mapping {
 impl NamedMapping {
     /// As [`Mapping::ungoverned`]; also covers ELF segments.
     pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
-        of_segments(!self.segments.is_empty()).or_else(|| self.mapping.ungoverned(page_size))
+        ungoverned_segments(!self.segments.is_empty())
+            .or_else(|| self.mapping.ungoverned(page_size))
     }
 }
 
@@ -44,6 +45,6 @@ impl Job {
 }
 
 /// Why ELF segments are ignored, if `are_mapped`.
-fn of_segments(are_mapped: bool) -> Option<&'static str> {
+fn ungoverned_segments(are_mapped: bool) -> Option<&'static str> {
     are_mapped.then_some("its segments are mapped before the governor starts")
 }

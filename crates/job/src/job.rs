@@ -49,13 +49,13 @@ pub struct Job {
     /// Threads: at least one.
     pub threads: Vec<Thread>,
     /// The tables that files, opens, mappings and threads were declared by.
-    pub tables: TableIndexes,
+    pub tables: SourceTables,
 }
 
 /// For each file, open, mapping and thread: the index of the table that declared it. A table with a
 /// count declares several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableIndexes {
+pub struct SourceTables {
     /// Table of each file.
     pub files: Vec<usize>,
     /// Table of each open file.
@@ -172,10 +172,10 @@ impl Job {
                 let len_bytes = match step {
                     ProgramStep::Read { len_bytes, .. } => *len_bytes,
                     step => step
-                        .touched()
+                        .touched_mapping()
                         .map_or(0, |of| self.mappings[of].mapping.pages.bytes(self.page_size())),
                 };
-                let file = self.file_of(step)?;
+                let file = self.step_file(step)?;
                 let key = (file, len_bytes, accesses.pattern.to_string(), accesses.seed);
                 let other = *drawn.entry(key).or_insert(number);
                 if other != number {

@@ -47,7 +47,8 @@ pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Er
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
     let (file, _) = DeTable::parse_recoverable(text);
     let place = Position::find(file.get_ref(), start, Position::default()).unwrap_or_default();
-    let message = shorten_to(MAX_MESSAGE, &place.told(error.message().trim(), form));
+    let message =
+        shorten_to(MAX_MESSAGE, &place.describe_parse_error(error.message().trim(), form));
     let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
 }
@@ -119,7 +120,7 @@ impl Position {
     }
 
     /// Adds the position and a remedy to `message` of the TOML parser.
-    fn told(&self, message: &str, form: Form) -> String {
+    fn describe_parse_error(&self, message: &str, form: Form) -> String {
         let names: String = self.names.iter().map(|name| format!("{name}: ")).collect();
         if let Some((unknown, known)) = message.split_once(", expected")
             && let Some(key) = unknown.strip_prefix("unknown field ")

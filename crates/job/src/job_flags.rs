@@ -85,7 +85,7 @@ macro_rules! spec {
             pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
                 match key {
                     $( stringify!($key) => {
-                        self.$key = Some(FlagValue::of_text(value)?);
+                        self.$key = Some(FlagValue::parse_text(value)?);
                         Ok(())
                     } )+
                     _ => Err(unknown("key", key, [$(stringify!($key)),+])),
@@ -93,9 +93,9 @@ macro_rules! spec {
             }
 
             /// The flags that are set.
-            pub(crate) fn given(&self) -> impl Iterator<Item = &'static Flag> {
-                let given = [$( self.$key.is_some() ),+];
-                FLAGS.iter().zip(given).filter_map(|(flag, given)| given.then_some(flag))
+            pub(crate) fn present(&self) -> impl Iterator<Item = &'static Flag> {
+                let is_set = [$( self.$key.is_some() ),+];
+                FLAGS.iter().zip(is_set).filter_map(|(flag, is_set)| is_set.then_some(flag))
             }
 
             /// The job as command-line arguments, without phases.

@@ -49,29 +49,29 @@ mod xorshift;
 
 pub use accesses::{Accesses, Read, Reads, parse_accesses};
 pub use elf::{Elf, Segment};
-pub use engine::{Engine, Ready};
+pub use engine::{Engine, ReadyJob};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
-pub use flags::{Flag, Group, JobFlags, Of};
+pub use flags::{Flag, FlagScope, Group, JobFlags};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::Job;
 pub use log_line::{LogLine, TracedLine};
 pub use origins::Origins;
 pub use parts::{
-    AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merged,
+    AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merge_ranges,
 };
 pub use phase_spec::PhaseSpec;
 pub use program::JobSpec;
 pub use record::{
-    Cached, CachedSummary, Counters, FileRun, FileSummary, MappingRun, PerCounter, PhaseRun, Ran,
-    Record, Run, Summary, ThreadRun,
+    Cached, CachedSummary, Counters, FileRun, FileSummary, JobRuns, MappingRun, PerCounter,
+    PhaseRun, Record, Run, Summary, ThreadRun,
 };
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;
-pub use trace_kinds::{Seen, ShownKind};
+pub use trace_kinds::{ShownKind, ShownKinds};
 pub use trace_view::{ShownByFile, ShownLog};
-pub use value::{Kind, shell_word};
+pub use value::{ValueKind, shell_word};
 pub use waits::Wait;
 pub use workload::Workload;
 pub use xorshift::{DEFAULT_SEED, seeds, xorshift64};

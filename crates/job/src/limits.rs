@@ -15,7 +15,7 @@ pub(crate) fn within(flag: &'static str, value: u64, from: u64, to: u64) -> Resu
     if (from..=to).contains(&value) {
         return Ok(value);
     }
-    Err(out_of_range(value, from, to).of(flag))
+    Err(out_of_range(value, from, to).with_flag(flag))
 }
 
 /// Parses a size in bytes, if given, between `from` and `to`, inclusive.
@@ -27,7 +27,7 @@ pub(crate) fn size(
 ) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(None) };
     let bytes = bounded(&text.0, text.bytes(), from..=to, format_size);
-    bytes.map(Some).map_err(|error| error.of(flag))
+    bytes.map(Some).map_err(|error| error.with_flag(flag))
 }
 
 /// Returns `value`, parsed from `text`, if it is in `range`. `shown` formats the limits for
@@ -66,7 +66,7 @@ pub(crate) fn pages(
         below: format_size(below),
         above: format_size(below + page_size),
     }
-    .of(flag))
+    .with_flag(flag))
 }
 
 /// Parses a duration in nanoseconds, if given, between `from` and `to`, inclusive.
@@ -78,7 +78,7 @@ pub(crate) fn duration(
 ) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(None) };
     let ns = bounded(text, parse_duration_ns(text), from..=to, format_duration);
-    ns.map(Some).map_err(|error| error.of(flag))
+    ns.map(Some).map_err(|error| error.with_flag(flag))
 }
 
 /// Checks the number of pages per VMA of a split mapping of `mapped` pages: the number of VMAs must
@@ -90,7 +90,7 @@ pub(crate) fn split_pages(pages: u64, mapped: u64) -> Result<PageCount, Error> {
         least if pages > MAX_BYTES => Err(out_of_range(pages, least, MAX_BYTES)),
         _ => Ok(PageCount(pages)),
     }
-    .map_err(|error| error.of("split"))
+    .map_err(|error| error.with_flag("split"))
 }
 
 /// Parses a name; `default` if not given.
@@ -99,11 +99,12 @@ pub(crate) fn name<T: FromStr<Err = Error>>(
     text: &Option<String>,
     default: T,
 ) -> Result<T, Error> {
-    text.as_ref().map_or(Ok(default), |text| text.parse().map_err(|error: Error| error.of(flag)))
+    text.as_ref()
+        .map_or(Ok(default), |text| text.parse().map_err(|error: Error| error.with_flag(flag)))
 }
 
 /// Finds the element of `all` with the given name; `default` if not given.
-pub(crate) fn one_of<T: Copy, const N: usize>(
+pub(crate) fn check_one_of<T: Copy, const N: usize>(
     flag: &'static str,
     what: &'static str,
     text: &Option<String>,
@@ -113,7 +114,7 @@ pub(crate) fn one_of<T: Copy, const N: usize>(
 ) -> Result<T, Error> {
     let Some(text) = text else { return Ok(default) };
     let found = all.into_iter().find(|&known| name(known) == text);
-    found.ok_or_else(|| unknown(what, text, all.map(name)).of(flag))
+    found.ok_or_else(|| unknown(what, text, all.map(name)).with_flag(flag))
 }
 
 pub(crate) fn unknown(

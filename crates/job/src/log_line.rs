@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::schema;
-use crate::trace_kinds::Seen;
+use crate::trace_kinds::ShownKinds;
 
 /// A line of the model's decision log: a decision and the access that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
@@ -36,7 +36,8 @@ const TRACED: [&str; 10] = [
 ];
 
 /// Keys that tracepoints do not show, except in the readahead state.
-const UNTOLD: [&str; 7] = ["mmap_miss", "marked", "mapped", "credit", "tried", "major", "tries"];
+const UNTRACED_KEYS: [&str; 7] =
+    ["mmap_miss", "marked", "mapped", "credit", "tried", "major", "tries"];
 
 /// A decision of a kernel, with the keys that its tracepoints show.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +46,12 @@ pub struct TracedLine(Vec<(String, Value)>);
 impl TracedLine {
     /// The line for `decision` on a kernel that shows the kinds in `seen`; `None` if no tracepoint
     /// shows it.
-    pub fn new(decision: Decision, seen: Seen) -> Option<Self> {
+    pub fn new(decision: Decision, seen: ShownKinds) -> Option<Self> {
         let text = serde_json::to_string(&decision).expect("it has text keys only");
         let TracedLine(mut keys) = serde_json::from_str(&text).expect("it was just written");
         let kind = keys.first()?.1.as_str().filter(|kind| TRACED.contains(kind))?.to_string();
         if kind != "entered" {
-            keys.retain(|(key, _)| !UNTOLD.contains(&key.as_str()));
+            keys.retain(|(key, _)| !UNTRACED_KEYS.contains(&key.as_str()));
         }
         if kind == "readahead" && !seen.has_readahead() {
             // Windows are only visible by the folios that they add.
@@ -62,7 +63,7 @@ impl TracedLine {
 
     /// JSON schema of the lines: the schema of all decisions without the keys that are not shown.
     pub fn schema() -> Schema {
-        let mut schema = schema::written::<Decision>();
+        let mut schema = schema::serialized_schema::<Decision>();
         let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
         let kinds = kinds.expect("each kind of decision is one of several");
         let kind = |of: &Value| of["properties"]["decision"]["const"].as_str().map(str::to_string);
@@ -73,10 +74,10 @@ impl TracedLine {
                 continue;
             }
             if let Some(properties) = of["properties"].as_object_mut() {
-                properties.retain(|key, _| !UNTOLD.contains(&key.as_str()));
+                properties.retain(|key, _| !UNTRACED_KEYS.contains(&key.as_str()));
             }
             if let Some(required) = of["required"].as_array_mut() {
-                required.retain(|key| !UNTOLD.iter().any(|untold| key == untold));
+                required.retain(|key| !UNTRACED_KEYS.iter().any(|untold| key == untold));
             }
             if kind.as_deref() == Some("readahead") {
                 of["properties"]["async_size"] = json!({
@@ -189,20 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn a_kernels_lines_say_what_its_tracepoints_show() {
+    fn traced_lines_have_only_tracepoint_keys() {
         let text = |decision, seen| {
             TracedLine::new(decision, seen).map(|line| serde_json::to_string(&line).unwrap())
         };
         let keys = r#""cause":"read-around","index":40,"order":0,"start":24,"size":32"#;
         let known = format!(r#"{{"decision":"readahead",{keys},"async_size":8}}"#);
-        assert_eq!(text(WINDOW, Seen::ALL), Some(known.clone()));
-        let additions = Seen::of(|kind| kind == ShownKind::Added);
+        assert_eq!(text(WINDOW, ShownKinds::ALL), Some(known.clone()));
+        let additions = ShownKinds::from_fn(|kind| kind == ShownKind::Added);
         let unknown = format!(r#"{{"decision":"readahead",{keys},"async_size":null}}"#);
         assert_eq!(text(WINDOW, additions), Some(unknown));
-        assert_eq!(text(Decision::Locked { lock: Lock::Vma }, Seen::ALL), None);
+        assert_eq!(text(Decision::Locked { lock: Lock::Vma }, ShownKinds::ALL), None);
         let served = Decision::Served { index: PageIndex(5), major: false, tries: 1 };
         let expected = r#"{"decision":"served","index":5}"#.to_string();
-        assert_eq!(text(served, Seen::ALL), Some(expected));
+        assert_eq!(text(served, ShownKinds::ALL), Some(expected));
         // Parsed like the others.
         let Ok(Decision::Readahead { size, mmap_miss, .. }) = serde_json::from_str(&known) else {
             panic!("a window");

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_PHASES};
-use crate::flags::{Flag, JobFlags, Of};
+use crate::flags::{Flag, FlagScope, JobFlags};
 use crate::job::Job;
 use crate::limits::out_of_range;
 use crate::phase_spec::PhaseSpec;
@@ -83,7 +83,7 @@ impl JobFlags {
 
     /// The given flags that belong to a file, a mapping or a phase.
     fn table_flags(&self) -> impl Iterator<Item = &'static Flag> {
-        self.given().filter(|flag| !JobSpec::is_shared(flag.key))
+        self.present().filter(|flag| !JobSpec::is_shared(flag.key))
     }
 }
 
@@ -100,7 +100,7 @@ impl JobSpec {
         if flags.workload.as_deref() == Some(FOLIO_OPS) {
             return Err(Error::IsFolioOps);
         }
-        if let Some(flag) = flags.given().find(|flag| flag.of == Of::Thrash) {
+        if let Some(flag) = flags.present().find(|flag| flag.scope == FlagScope::Thrash) {
             return Err(Error::OfThrash { flag: flag.name });
         }
         let phases = flags.phases()?;
@@ -118,7 +118,7 @@ impl JobSpec {
         let default_bytes = (calls && flags.file.is_none()).then_some(DEFAULT_STUBS_BYTES);
         let file = FileSpec {
             name: FILE.to_string(),
-            size: flags.file_size.clone().or(default_bytes.map(SizeText::of)),
+            size: flags.file_size.clone().or(default_bytes.map(SizeText::from_bytes)),
             path: flags.file.clone(),
             sparse: flags.sparse.unwrap_or(false),
             count: None,
@@ -175,7 +175,9 @@ impl JobSpec {
         }
         for flag in flags.table_flags().filter(|flag| flag.key != "advice") {
             let table = match flag.key {
-                _ if flag.of == Of::Thrash => return Err(Error::OfThrash { flag: flag.name }),
+                _ if flag.scope == FlagScope::Thrash => {
+                    return Err(Error::OfThrash { flag: flag.name });
+                }
                 "file" | "file_size" | "sparse" if spec.file.len() != 1 => "file",
                 "file" | "file_size" | "sparse" => "",
                 key if PHASE_KEYS.contains(&key) && spec.sole_phase().is_none() => "thread.phase",
@@ -350,7 +352,7 @@ impl PhaseSpec {
         }
         let workload = self.workload.as_deref().filter(|_| self.accesses_file.is_none());
         let workload = workload.map(str::parse::<Workload>).transpose();
-        let workload = workload.map_err(|error| error.of("workload"))?;
+        let workload = workload.map_err(|error| error.with_flag("workload"))?;
         let phase = ThreadPhaseSpec {
             workload: workload.map(|workload| workload.to_string()),
             accesses: self.accesses,

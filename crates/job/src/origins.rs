@@ -53,7 +53,7 @@ impl Origins {
     fn in_table(&self, table: &str, error: Error) -> Error {
         match error {
             Error::Key { key, error } => match self.flag(table, &key) {
-                Some(flag) => error.of(flag),
+                Some(flag) => error.with_flag(flag),
                 None => Error::Key { key, error },
             },
             Error::MissingKey { key, remedy } => match self.flag(table, &key) {

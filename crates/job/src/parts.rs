@@ -16,7 +16,7 @@ use crate::name::named;
 use crate::workload::Workload;
 
 /// `ranges` sorted, with adjacent and overlapping ranges merged.
-pub fn merged(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
+pub fn merge_ranges(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut all: Vec<Range<PageIndex>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -68,7 +68,7 @@ pub struct Phase {
 
 impl Phase {
     /// The accesses of a list without a file, with `bs_bytes` per read.
-    pub fn listed(pages: Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
+    pub fn from_list(pages: Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
         let accesses = pages.len() as u64;
         let pattern = Pattern::Listed(AccessList { path: String::new(), pages });
         Phase { pattern, accesses, seed, has_own_seed: false, bs_bytes }
@@ -82,7 +82,7 @@ impl Phase {
     /// The pages touched in a mapping of `pages` pages, in order.
     pub fn touches(&self, pages: PageCount) -> Accesses<'_> {
         match &self.pattern {
-            Pattern::Listed(list) => Accesses::listed(&list.pages, self.accesses),
+            Pattern::Listed(list) => Accesses::from_list(&list.pages, self.accesses),
             Pattern::Generated(workload) => {
                 Accesses::generated(*workload, pages, self.accesses, self.seed)
             }
@@ -93,7 +93,7 @@ impl Phase {
     /// `page_size` bytes.
     pub fn reads(&self, len_bytes: u64, page_size: u64) -> Reads {
         if let Pattern::Listed(list) = &self.pattern {
-            return Reads::listed(list.pages.clone(), len_bytes, self.bs_bytes);
+            return Reads::from_list(list.pages.clone(), len_bytes, self.bs_bytes);
         }
         let random = self.pattern != Pattern::Generated(Workload::ReadSequential);
         let pages = PageCount(len_bytes.div_ceil(page_size));

@@ -42,7 +42,7 @@ impl PhaseSpec {
             return Err(Error::Conflict { flag: "bs", other, remedy });
         }
         let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES)?.unwrap_or(DEFAULT_READ_BYTES);
-        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = seed::resolve_seed(self.seed, self.seed_text.as_deref())?;
         Ok(Phase {
             accesses: self.count(&pattern, mapped, reads.then_some(bs_bytes))?,
             seed: within("seed", seed.unwrap_or(job_seed), 1, u64::MAX)?,
@@ -61,7 +61,7 @@ impl PhaseSpec {
             let text = self.accesses_text.as_deref();
             let text = text.ok_or_else(|| Error::ListNotRead { path: shorten(path) });
             let pages = text.and_then(|text| parse_accesses(text, mapped));
-            let pages = pages.map_err(|error| error.of("accesses-file"))?;
+            let pages = pages.map_err(|error| error.with_flag("accesses-file"))?;
             return Ok(Pattern::Listed(AccessList { path: path.clone(), pages: Arc::new(pages) }));
         }
         let remedy = "a pattern such as random or stride:1021, or an accesses file";
@@ -71,7 +71,7 @@ impl PhaseSpec {
             .as_deref()
             .ok_or(missing)?
             .parse()
-            .map_err(|error: Error| error.of("workload"))?;
+            .map_err(|error: Error| error.with_flag("workload"))?;
         if let Workload::Interleave(streams) = workload {
             // Each stream needs at least one page of its own.
             within("workload interleave", streams, 1, mapped.0)?;
@@ -100,7 +100,8 @@ impl PhaseSpec {
             (Pattern::Generated(Workload::ExecRandom), None, None) => Ok(DEFAULT_CALLS),
             (_, None, fraction) => {
                 let fraction = fraction.unwrap_or(DEFAULT_FRACTION);
-                fraction_of(mapped, bs_bytes, fraction).map_err(|error| error.of("fraction"))
+                fraction_accesses(mapped, bs_bytes, fraction)
+                    .map_err(|error| error.with_flag("fraction"))
             }
         }
     }
@@ -129,7 +130,7 @@ impl PhaseSpec {
 /// Number of accesses for `fraction` of the mapping, rounded down: of its pages, or for reads of
 /// its bytes in blocks of `bs_bytes`. Computed from the decimal digits of the fraction, as with
 /// floating point 0.29 of 100 would be less than 29.
-fn fraction_of(mapped: Extent, bs_bytes: Option<u64>, fraction: f64) -> Result<u64, Error> {
+fn fraction_accesses(mapped: Extent, bs_bytes: Option<u64>, fraction: f64) -> Result<u64, Error> {
     let most = MAX_ACCESSES as f64;
     if !(fraction > 0.0 && fraction <= most) {
         return Err(out_of_range(fraction, "a fraction above 0 such as 0.01", MAX_ACCESSES));

@@ -17,7 +17,7 @@ pub fn job() -> Schema {
 
 /// The JSON schema of serialized values of `T`: keys that are always written are required, and
 /// objects have no additional keys unless they say so.
-pub fn written<T: JsonSchema>() -> Schema {
+pub fn serialized_schema<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with_transform(RecursiveTransform(close));
     settings.into_generator().into_root_schema_for::<T>()
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn schemas_have_the_keys_of_the_contract() {
-        let record = written::<Record>();
+        let record = serialized_schema::<Record>();
         for key in ["schema", "kind", "job", "engine", "environment", "runs", "summary"] {
             assert!(keys(&record, &[]).contains(&key.to_string()), "{key}");
         }

@@ -32,7 +32,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 ///
 /// # Errors
 /// Text that is not a seed.
-pub(crate) fn given(number: Option<u64>, text: Option<&str>) -> Result<Option<u64>, Error> {
+pub(crate) fn resolve_seed(number: Option<u64>, text: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(number) };
     let seed = text.parse().map_err(|_| Error::NoNumber {
         what: "seed_text",

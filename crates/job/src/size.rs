@@ -218,7 +218,7 @@ impl SizeText {
     }
 
     /// The shortest text for a size in bytes.
-    pub fn of(bytes: u64) -> Self {
+    pub fn from_bytes(bytes: u64) -> Self {
         SizeText(format_size(bytes))
     }
 }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_sizes_are_named() {
+    fn refuses_invalid_sizes() {
         let bad = |text: &str, words: &str| {
             let error = parse_size(text).unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
@@ -353,14 +353,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_size_comes_back(bytes: u64) {
+        fn sizes_round_trip(bytes: u64) {
             prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
             let round = bytes & !((1 << 40) - 1);
             prop_assert_eq!(parse_size(&format_size(round)), Ok(round));
         }
 
         #[test]
-        fn any_text_is_read_or_refused_in_one_line(text in "\\PC{0,80}|[-+.0-9kmgtps]{0,30}") {
+        fn arbitrary_text_parses_or_fails_in_one_line(text in "\\PC{0,80}|[-+.0-9kmgtps]{0,30}") {
             for error in [parse_size(&text).err(), parse_duration_ns(&text).err()] {
                 prop_assert!(!error.map(|e| e.to_string()).unwrap_or_default().contains('\n'));
             }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_pages_are_drawn_as_often_as_is_said() {
+    fn hot_pages_are_drawn_at_their_rate() {
         let (pages, draws) = (1000, 100_000);
         let counts = counted(Skewed::hot(90, 10, pages, DEFAULT_SEED), draws);
         let hot: BTreeSet<u64> = (0..100).map(|rank| rank * step(pages) % pages).collect();

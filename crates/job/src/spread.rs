@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Median; for an even number of runs the mean of the middle two.
-    #[serde(serialize_with = "whole_if_it_is")]
+    #[serde(serialize_with = "serialize_shortest")]
     pub median: f64,
     /// Median absolute deviation from the median.
-    #[serde(serialize_with = "whole_if_it_is")]
+    #[serde(serialize_with = "serialize_shortest")]
     pub mad: f64,
     /// Minimum.
     pub min: u64,
@@ -19,7 +19,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `samples`; `None` if empty.
-    pub fn of(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
+    pub fn from_samples(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
         let mut samples: Vec<u64> = samples.into_iter().collect();
         samples.sort_unstable();
         let (&min, &max) = (samples.first()?, samples.last()?);
@@ -38,7 +38,7 @@ fn middle<T: Copy>(sorted: &[T], value: impl Fn(T) -> f64) -> f64 {
 }
 
 /// Serializes whole numbers without a decimal point, like the counters themselves.
-fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_shortest<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = (1u64 << 53) as f64;
     if value.fract() == 0.0 && (0.0..EXACT).contains(value) {
         serializer.serialize_u64(*value as u64)
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     fn spread(samples: &[u64]) -> (f64, f64, u64, u64) {
-        let spread = Spread::of(samples.iter().copied()).unwrap();
+        let spread = Spread::from_samples(samples.iter().copied()).unwrap();
         (spread.median, spread.mad, spread.min, spread.max)
     }
 
     #[test]
     fn spreads() {
-        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::from_samples([]), None);
         assert_eq!(spread(&[7]), (7.0, 0.0, 7, 7));
         assert_eq!(spread(&[9, 1, 2]), (2.0, 1.0, 1, 9));
         assert_eq!(spread(&[4, 1]), (2.5, 1.5, 1, 4));
@@ -67,8 +67,11 @@ mod tests {
 
     #[test]
     fn whole_medians_have_no_point() {
-        let text = serde_json::to_string(&Spread::of([3, 5])).unwrap();
+        let text = serde_json::to_string(&Spread::from_samples([3, 5])).unwrap();
         assert_eq!(text, r#"{"median":4,"mad":1,"min":3,"max":5}"#);
-        assert_eq!(serde_json::from_str::<Option<Spread>>(&text).unwrap(), Spread::of([3, 5]));
+        assert_eq!(
+            serde_json::from_str::<Option<Spread>>(&text).unwrap(),
+            Spread::from_samples([3, 5])
+        );
     }
 }

@@ -51,7 +51,7 @@ impl ShownKind {
     }
 
     /// The kind of `line`; `None` if no tracepoint shows it.
-    pub fn of(line: &Decision) -> Option<ShownKind> {
+    pub fn from_decision(line: &Decision) -> Option<ShownKind> {
         Some(match line {
             Decision::Faulted { .. } => ShownKind::Faulted,
             Decision::Lookup { .. } => ShownKind::LookedUp,
@@ -66,7 +66,7 @@ impl ShownKind {
     }
 
     /// Describes what it shows of a run.
-    pub fn what(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             ShownKind::Faulted => "which accesses fault",
             ShownKind::LookedUp => "look-ups of faults",
@@ -82,21 +82,21 @@ impl ShownKind {
 
 /// The set of kinds that a kernel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen(u8);
+pub struct ShownKinds(u8);
 
-impl Seen {
+impl ShownKinds {
     /// The kinds shown by a kernel with all tracepoints, such as Linux 6.18.
-    pub const ALL: Seen = Seen(u8::MAX);
+    pub const ALL: ShownKinds = ShownKinds(u8::MAX);
 
     /// The kinds for which `is_seen` is true.
-    pub fn of(is_seen: impl Fn(ShownKind) -> bool) -> Seen {
+    pub fn from_fn(is_seen: impl Fn(ShownKind) -> bool) -> ShownKinds {
         let kinds = ShownKind::ALL.into_iter().filter(|kind| is_seen(*kind));
-        Seen(kinds.fold(0, |bits, kind| bits | 1 << kind as u8))
+        ShownKinds(kinds.fold(0, |bits, kind| bits | 1 << kind as u8))
     }
 
-    /// The inverse of [`Seen::bits`].
-    pub fn from_bits(bits: u8) -> Seen {
-        Seen(bits)
+    /// The inverse of [`ShownKinds::bits`].
+    pub fn from_bits(bits: u8) -> ShownKinds {
+        ShownKinds(bits)
     }
 
     /// A bit mask: bit `i` stands for [`ShownKind::ALL`]`[i]`.
@@ -127,15 +127,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_seen_by_itself() {
+    fn each_kind_is_independent() {
         for kind in ShownKind::ALL {
-            let seen = Seen::of(|other| other == kind);
+            let seen = ShownKinds::from_fn(|other| other == kind);
             assert!(seen.has(kind));
             assert_eq!(seen.missing().count(), ShownKind::ALL.len() - 1);
-            assert_eq!(Seen::from_bits(seen.bits()), seen);
+            assert_eq!(ShownKinds::from_bits(seen.bits()), seen);
         }
-        assert_eq!(Seen::ALL.missing().count(), 0);
-        assert_eq!(Seen::of(|_| true), Seen::ALL);
-        assert!(!Seen::of(|kind| kind == ShownKind::Added).has_readahead());
+        assert_eq!(ShownKinds::ALL.missing().count(), 0);
+        assert_eq!(ShownKinds::from_fn(|_| true), ShownKinds::ALL);
+        assert!(!ShownKinds::from_fn(|kind| kind == ShownKind::Added).has_readahead());
     }
 }

@@ -12,7 +12,7 @@ use filemap_core::rules::{OrderGrowth, Rules};
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
-use crate::trace_kinds::{Seen, ShownKind};
+use crate::trace_kinds::{ShownKind, ShownKinds};
 
 /// Number of trace events that a line stands for.
 pub fn events(line: &Decision) -> u64 {
@@ -23,7 +23,7 @@ pub fn events(line: &Decision) -> u64 {
 #[derive(Clone, Debug)]
 pub struct ShownLog {
     /// The kinds of lines to keep.
-    seen: Seen,
+    seen: ShownKinds,
     /// The lock that a fault takes first.
     first: Lock,
     /// Ignore the end of the previous read on a hit of a marked folio: it depends on which folios
@@ -44,13 +44,13 @@ pub struct ShownLog {
 
 impl Default for ShownLog {
     fn default() -> Self {
-        ShownLog::seeing(Seen::ALL)
+        ShownLog::seeing(ShownKinds::ALL)
     }
 }
 
 impl ShownLog {
     /// A log that keeps only the kinds in `seen`, as for a kernel without some tracepoints.
-    pub fn seeing(seen: Seen) -> Self {
+    pub fn seeing(seen: ShownKinds) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
         ShownLog {
             seen,
@@ -79,7 +79,7 @@ impl ShownLog {
     /// Appends a line if its kind is kept. Consecutive folios of the same order are merged into one
     /// line.
     fn push(&mut self, line: Decision) {
-        if !ShownKind::of(&line).is_some_and(|kind| self.seen.has(kind)) {
+        if !ShownKind::from_decision(&line).is_some_and(|kind| self.seen.has(kind)) {
             return;
         }
         if let Decision::Added { start, order, folios, .. } = line
@@ -96,7 +96,7 @@ impl ShownLog {
     }
 
     /// The line without the fields that are ignored for this kernel.
-    fn of_rules(&self, line: Decision) -> Decision {
+    fn apply_rules(&self, line: Decision) -> Decision {
         let Decision::Entered { cause, mut found } = line else { return line };
         if self.drops_read_end && cause == Cause::AsyncRead {
             found.previous_end = None;
@@ -140,8 +140,8 @@ impl Log for ShownLog {
                 }
             }
             other => {
-                if let Some(line) = shown(other) {
-                    self.push(self.of_rules(line));
+                if let Some(line) = shown_decision(other) {
+                    self.push(self.apply_rules(line));
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Log for ShownByFile {
 }
 
 /// What tracepoints show of one decision. Fields that they do not show are set to fixed values.
-pub fn shown(decision: Decision) -> Option<Decision> {
+pub fn shown_decision(decision: Decision) -> Option<Decision> {
     match decision {
         Decision::Lookup { index, .. } => {
             Some(Decision::Lookup { index, hit: false, tried: false, mmap_miss: 0 })
@@ -213,7 +213,7 @@ pub fn shown(decision: Decision) -> Option<Decision> {
         Decision::Added { start, order, folios, .. } => {
             Some(Decision::Added { start, order, folios, marked: None })
         }
-        decision => ShownKind::of(&decision).map(|_| decision),
+        decision => ShownKind::from_decision(&decision).map(|_| decision),
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn folios_are_joined_as_far_as_they_are_alike() {
+    fn equal_folios_are_joined() {
         let mut log = ShownLog::default();
         for line in [added(0, 2, 1), added(4, 2, 2), added(12, 1, 1), added(14, 2, 1)] {
             log.push(line);
@@ -243,7 +243,7 @@ mod tests {
 
     /// Folios that were only separated by a hidden line are merged.
     #[test]
-    fn what_is_not_seen_is_left_out_before_folios_are_joined() {
+    fn hidden_decisions_are_removed_before_joining() {
         let index = PageIndex(4);
         let decisions = [
             Decision::Locked { lock: Lock::Vma },
@@ -252,7 +252,7 @@ mod tests {
             Decision::Added { start: index, order: Order(2), folios: 1, marked: None },
             Decision::Served { index, major: false, tries: 1 },
         ];
-        let lines = |seen: Seen| {
+        let lines = |seen: ShownKinds| {
             let mut log = ShownLog::seeing(seen);
             decisions.iter().for_each(|decision| log.record(*decision));
             assert_eq!(log.accesses().len(), log.lines.len());
@@ -260,12 +260,13 @@ mod tests {
         };
         let looked_up = Decision::Lookup { index, hit: false, tried: false, mmap_miss: 0 };
         let faulted = Decision::Faulted { index };
-        assert_eq!(lines(Seen::ALL), [faulted, added(0, 2, 1), looked_up, added(4, 2, 1)]);
-        let additions = Seen::of(|kind| kind == ShownKind::Added);
+        assert_eq!(lines(ShownKinds::ALL), [faulted, added(0, 2, 1), looked_up, added(4, 2, 1)]);
+        let additions = ShownKinds::from_fn(|kind| kind == ShownKind::Added);
         assert_eq!(lines(additions), [added(0, 2, 2)]);
-        let faults = Seen::of(|kind| matches!(kind, ShownKind::Added | ShownKind::Faulted));
+        let faults =
+            ShownKinds::from_fn(|kind| matches!(kind, ShownKind::Added | ShownKind::Faulted));
         assert_eq!(lines(faults), [faulted, added(0, 2, 2)]);
-        let no_faults = Seen::of(|kind| kind != ShownKind::Faulted);
+        let no_faults = ShownKinds::from_fn(|kind| kind != ShownKind::Faulted);
         assert_eq!(lines(no_faults), [added(0, 2, 1), looked_up, added(4, 2, 1)]);
     }
 

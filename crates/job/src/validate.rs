@@ -9,7 +9,7 @@ use filemap_core::units::PageCount;
 use crate::Error;
 use crate::bounds::{MAX_BLOCK_BYTES, MAX_BYTES, MAX_READ_AHEAD_KB};
 use crate::flags::JobFlags;
-use crate::limits::{name, one_of, pages, size, unknown, within};
+use crate::limits::{check_one_of, name, pages, size, unknown, within};
 use crate::parts::{EngineKind, Filesystem, Image, Machine};
 use crate::size::{SizeText, format_size, shorten};
 
@@ -21,8 +21,14 @@ pub(crate) const DEFAULT_FAULT_AROUND_BYTES: u64 = 65536;
 
 impl JobFlags {
     pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {
-        let family =
-            one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;
+        let family = check_one_of(
+            "arch",
+            "architecture",
+            &self.arch,
+            Family::X86_64,
+            Family::ALL,
+            Family::name,
+        )?;
         let page_size = size("page-size", &self.page_size, 0, MAX_BYTES)?.unwrap_or(4096);
         Arch::new(family, page_size).ok_or(Error::PageSize {
             arch: family.name(),
@@ -53,11 +59,11 @@ impl JobFlags {
         };
         let names = self.with.as_deref().unwrap_or("baseline").replace(',', "+");
         let series = Series::from_str(&names).map_err(|error| UnknownSeries(shorten(&error.0)));
-        let series = series.map_err(|error| Error::from(error).of("with"))?;
-        let rules = Rules::new(kernel.map_err(|error| error.of("kernel"))?, series);
+        let series = series.map_err(|error| Error::from(error).with_flag("with"))?;
+        let rules = Rules::new(kernel.map_err(|error| error.with_flag("kernel"))?, series);
         match series.switches().find_map(|switch| Some((switch, rules.lacks(switch)?))) {
             None => Ok(rules),
-            Some((switch, lacks)) => Err(no_place(&names, switch, lacks, &rules).of("with")),
+            Some((switch, lacks)) => Err(no_place(&names, switch, lacks, &rules).with_flag("with")),
         }
     }
 
@@ -104,7 +110,7 @@ impl JobFlags {
             && high > max
         {
             let (high, max) = (format_size(high), format_size(max));
-            return Err(Error::HighAboveMax { high, max }.of("memory-high"));
+            return Err(Error::HighAboveMax { high, max }.with_flag("memory-high"));
         }
         machine.cache_limit =
             [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
@@ -117,7 +123,7 @@ impl JobFlags {
         let bytes = given.unwrap_or(page_size);
         let size = || format_size(bytes);
         if !bytes.is_power_of_two() {
-            return Err(Error::NotPowerOfTwo { value: size() }.of("block-size"));
+            return Err(Error::NotPowerOfTwo { value: size() }.with_flag("block-size"));
         }
         if bytes == page_size {
             return Ok(bytes);
@@ -150,7 +156,7 @@ impl JobFlags {
             below: (below / 1024).to_string(),
             above: ((below + page_size) / 1024).to_string(),
         }
-        .of("read-ahead-kb"))
+        .with_flag("read-ahead-kb"))
     }
 
     /// In pages; 1 (off) for sizes below a page, as with 64 KiB pages.
@@ -159,7 +165,9 @@ impl JobFlags {
         let bytes = size("fault-around", &self.fault_around, 1, most)?
             .unwrap_or(DEFAULT_FAULT_AROUND_BYTES);
         if !bytes.is_power_of_two() {
-            return Err(Error::NotPowerOfTwo { value: format_size(bytes) }.of("fault-around"));
+            return Err(
+                Error::NotPowerOfTwo { value: format_size(bytes) }.with_flag("fault-around")
+            );
         }
         Ok(PageCount((bytes / arch.page_size).max(1)))
     }

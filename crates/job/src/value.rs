@@ -6,7 +6,7 @@ use crate::size::{SizeText, parse_count, shorten};
 
 /// Type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Text.
     Text,
     /// Size in bytes, with an optional unit.
@@ -22,13 +22,13 @@ pub enum Kind {
 /// A value that a command-line argument can hold.
 pub(crate) trait FlagValue: Sized {
     /// Its type.
-    const KIND: Kind;
+    const KIND: ValueKind;
 
     /// Parses it.
     ///
     /// # Errors
     /// Text that does not parse.
-    fn of_text(text: &str) -> Result<Self, Error>;
+    fn parse_text(text: &str) -> Result<Self, Error>;
 
     /// Appends the arguments that set `key` to this value.
     fn push_flag(&self, key: &str, words: &mut Vec<String>);
@@ -37,9 +37,9 @@ pub(crate) trait FlagValue: Sized {
 macro_rules! with_value {
     ($($type:ty: $kind:expr, $read:expr;)+) => {$(
         impl FlagValue for $type {
-            const KIND: Kind = $kind;
+            const KIND: ValueKind = $kind;
 
-            fn of_text(text: &str) -> Result<Self, Error> {
+            fn parse_text(text: &str) -> Result<Self, Error> {
                 $read(text)
             }
             fn push_flag(&self, key: &str, words: &mut Vec<String>) {
@@ -50,10 +50,10 @@ macro_rules! with_value {
 }
 
 with_value! {
-    String: Kind::Text, |text: &str| Ok(text.to_string());
-    SizeText: Kind::Size, |text: &str| Ok(SizeText(text.to_string()));
-    u64: Kind::Count, parse_count;
-    f64: Kind::Number, |text: &str| text.parse().map_err(|_| no_number(text));
+    String: ValueKind::Text, |text: &str| Ok(text.to_string());
+    SizeText: ValueKind::Size, |text: &str| Ok(SizeText(text.to_string()));
+    u64: ValueKind::Count, parse_count;
+    f64: ValueKind::Number, |text: &str| text.parse().map_err(|_| no_number(text));
 }
 
 fn no_number(text: &str) -> Error {
@@ -61,9 +61,9 @@ fn no_number(text: &str) -> Error {
 }
 
 impl FlagValue for bool {
-    const KIND: Kind = Kind::Switch;
+    const KIND: ValueKind = ValueKind::Switch;
 
-    fn of_text(text: &str) -> Result<Self, Error> {
+    fn parse_text(text: &str) -> Result<Self, Error> {
         match text {
             "true" => Ok(true),
             "false" => Ok(false),

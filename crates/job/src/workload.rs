@@ -123,7 +123,7 @@ impl FromStr for Workload {
 }
 
 /// Largest exponent of `zipf`.
-const MOST_EXPONENT: u32 = 10;
+const MAX_EXPONENT: u32 = 10;
 
 /// Decimal places of the exponent.
 const EXPONENT_DIGITS: usize = 3;
@@ -138,7 +138,7 @@ fn zipf(exponent: &str) -> Result<Workload, Error> {
             && !whole.is_empty()
             && !part.is_empty()
             && part.len() <= EXPONENT_DIGITS
-            && *thousandths <= MOST_EXPONENT * 1000
+            && *thousandths <= MAX_EXPONENT * 1000
     });
     thousandths.map(Workload::Zipf).ok_or_else(|| Error::BadPattern {
         text: shorten(exponent),
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back() {
+    fn workload_names_round_trip() {
         for text in [
             "random",
             "stride:1021",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_are_named() {
+    fn refuses_unknown_workloads() {
         for (text, words) in [
             ("randm", "unknown workload 'randm'; known: random,"),
             ("", "unknown workload ''"),

@@ -73,12 +73,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn any_text_is_a_job_or_a_one_line_error(text in "[\\PC\n]{0,200}") {
+    fn arbitrary_text_is_a_job_or_one_line_error(text in "[\\PC\n]{0,200}") {
         one_line_or_job(&text);
     }
 
     #[test]
-    fn any_keys_are_a_job_or_a_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
+    fn arbitrary_keys_are_a_job_or_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
         one_line_or_job(&lines.concat());
         // The same with the required keys, unless a line sets them.
         let given = |key: &str| lines.iter().any(|line| line.starts_with(key));

@@ -112,7 +112,7 @@ fn the_part_of_a_segment_that_is_not_in_the_file_is_not_mapped() {
 }
 
 #[test]
-fn bad_files_are_named_with_the_remedy() {
+fn invalid_files_have_a_remedy() {
     let one = |load: Written| file(DYNAMIC, 0x4000, &[load]);
     let mut truncated = file(DYNAMIC, 0x30000, TYPICAL);
     truncated.truncate(0x20000);
@@ -141,7 +141,7 @@ fn bad_files_are_named_with_the_remedy() {
 }
 
 #[test]
-fn bad_mappings_are_named_with_the_remedy() {
+fn invalid_mappings_have_a_remedy() {
     let typical = Elf::parse(&file(DYNAMIC, 0x30000, TYPICAL)).unwrap();
     // Linked for 4 KiB pages: with larger pages the data would lie at another offset in its page.
     let error = typical.segments(65536).unwrap_err().to_string();
@@ -175,7 +175,7 @@ fn jobs_touch_the_pages_of_all_segments_in_order() {
 }
 
 #[test]
-fn cached_pages_are_told_apart_by_segments() {
+fn cached_pages_are_counted_by_segment() {
     // Pages 10 to 14, and 20 to 25 in two segments that share page 22.
     let loads = &[
         (0xa000, 0x4800, 0, 0x4800, false),
@@ -187,10 +187,10 @@ fn cached_pages_are_told_apart_by_segments() {
     let mapped = job.mapped_parts().remove(0);
     assert_eq!(mapped.ranges, [range(10, 15), range(20, 25)]);
     let all = |pages: Range<PageIndex>| Ok::<_, ()>(pages.end.0 - pages.start.0);
-    let cached = Cached::of(&mapped, all).unwrap();
+    let cached = Cached::count_pages(&mapped, all).unwrap();
     let expected = Cached { inside: Some(10), between: Some(5), before: Some(10), after: Some(23) };
     assert_eq!(cached, expected);
-    assert_eq!(Cached::of(&mapped, |_| Err("no count")), Err("no count"));
+    assert_eq!(Cached::count_pages(&mapped, |_| Err("no count")), Err("no count"));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn jobs_touch_the_pages_of_a_list() {
 }
 
 #[test]
-fn what_does_not_go_with_segments() {
+fn refuses_keys_that_conflict_with_segments() {
     let bytes = file(DYNAMIC, 0x30000, TYPICAL);
     for flag in [
         "file_size = '1m'",
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn any_bytes_are_segments_or_one_line(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_segments_or_one_line_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         one_line_or_segments(&bytes);
         let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
         elf.extend(bytes);
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_is_segments_or_a_one_line_error(
+    fn damaged_elf_is_segments_or_one_line_error(
         damage in prop::collection::vec((0usize..400, any::<u8>()), 0..8),
         length in 0usize..0x1000,
         word in (0usize..50, any::<u64>()),
@@ -279,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn any_segments_are_mapped_or_a_one_line_error(
+    fn arbitrary_segments_are_mapped_or_one_line_error(
         loads in prop::collection::vec(
             (0u64..0x5000, 0u64..0x5000, 0u64..0x20000, 0u64..0x9000, any::<bool>()), 0..6),
     ) {

@@ -30,7 +30,7 @@ fn refused(found: Result<Job, String>, words: &str) {
 }
 
 #[test]
-fn tables_tell_the_form() {
+fn tables_determine_the_form() {
     for text in ["[[file]]\nname = 'f'", "[[thread]]", "[file]\nname = 'f'"] {
         assert!(JobSpec::is_meant(text), "{text}");
     }
@@ -40,7 +40,7 @@ fn tables_tell_the_form() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let text = |think: &str| format!("[[file]]\nname = 'f'\n[[thread]]\n[[thread.phase]]\n{think}");
     let most = text("think_ns = 18446744073709551615");
     assert!(JobSpec::is_meant(&most) && JobSpec::from_toml(&most).is_ok());
@@ -53,7 +53,7 @@ fn what_is_no_toml_is_told_with_its_line() {
 }
 
 #[test]
-fn existing_files_are_dropped_where_the_program_says_so() {
+fn existing_files_are_dropped_if_requested() {
     for cold in [false, true] {
         let text = format!(
             "cold = {cold}\n[[file]]\nname = 'f'\npath = '/data'\n[[file]]\nname = 'g'\n\
@@ -69,13 +69,13 @@ fn existing_files_are_dropped_where_the_program_says_so() {
 }
 
 #[test]
-fn a_program_is_no_job_of_one_file() {
+fn program_is_not_a_single_file_job() {
     let error = filemap_job::JobFlags::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
     assert!(error.to_string().contains("so it is a program; give it as a file"), "{error}");
 }
 
 #[test]
-fn programs_that_run() {
+fn accepts_valid_programs() {
     let valid = phase("mapping = 'm'\nworkload = 'sequential'\naccesses = 3").unwrap();
     assert_eq!((valid.files.len(), valid.opens.len(), valid.mappings.len()), (1, 1, 1));
     assert_eq!(valid.mappings[0].mapping.pages.0, 16, "up to the end of the file");
@@ -87,7 +87,7 @@ fn programs_that_run() {
 }
 
 #[test]
-fn names_that_do_not_exist() {
+fn refuses_unknown_names() {
     refused(phase("mapping = 'n'\npages = [1]"), "phase 1: unknown mapping 'n'; known: m");
     refused(phase("open = 'x'\nworkload = 'read-random'"), "phase 1: unknown open 'x'; known: o");
     refused(program("[[open]]\nname = 'p'\nfile = 'g'"), "open 'p': unknown file 'g'; known: f");
@@ -103,7 +103,7 @@ fn names_that_do_not_exist() {
 }
 
 #[test]
-fn mappings_that_are_not_there() {
+fn refuses_use_of_unmapped_mappings() {
     let unmap = "unmap = 'm'\n[[thread.phase]]\n";
     refused(phase(&format!("{unmap}unmap = 'm'")), "phase 2: mapping 'm' does not exist");
     refused(phase(&format!("{unmap}mapping = 'm'\npages = [1]")), "phase 2: mapping 'm' does not");
@@ -112,7 +112,7 @@ fn mappings_that_are_not_there() {
 }
 
 #[test]
-fn accesses_that_make_no_sense() {
+fn refuses_invalid_accesses() {
     refused(
         phase("mapping = 'm'\npages = [3, 16]"),
         "page 16 is beyond mapping 'm'; its last page is 15",
@@ -167,7 +167,7 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
     let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
     let valid = of("100k", random).unwrap();
     let step = &valid.threads[0].steps[0];
-    assert_eq!(valid.shown(step), "read o directly: read-random");
+    assert_eq!(valid.describe_step(step), "read o directly: read-random");
     assert!(valid.is_direct(step) && valid.opens[0].direct);
     of("100001", &format!("{random}\noffset = '4k'")).unwrap();
     of("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
@@ -189,18 +189,21 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
 fn advice_as_steps() {
     let valid = phase("mapping = 'm'\nmadvise = 'dontneed'\noffset = '8k'\nlen = '12k'").unwrap();
     let step = &valid.threads[0].steps[0];
-    assert_eq!(valid.shown(step), "madvise m: dontneed of 12k from 8k");
+    assert_eq!(valid.describe_step(step), "madvise m: dontneed of 12k from 8k");
     let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5b'").unwrap();
-    assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5b");
+    assert_eq!(valid.describe_step(&valid.threads[0].steps[0]), "fadvise o: willneed from 5b");
     for advice in ["cold", "pageout"] {
         let valid = phase(&format!("mapping = 'm'\nmadvise = '{advice}'\nlen = '8k'")).unwrap();
         let step = &valid.threads[0].steps[0];
-        assert_eq!(valid.shown(step), format!("madvise m: {advice} of 8k from 0"));
-        assert_eq!((step.pages_out(), step.drops()), (advice == "pageout", advice == "pageout"));
+        assert_eq!(valid.describe_step(step), format!("madvise m: {advice} of 8k from 0"));
+        assert_eq!(
+            (step.pages_out(), step.drops_pages()),
+            (advice == "pageout", advice == "pageout")
+        );
         assert!(!step.changes_mappings(), "it only reads what is mapped");
     }
     let whole = phase("mapping = 'm'\nmadvise = 'hugepage'").unwrap();
-    assert_eq!(whole.shown(&whole.threads[0].steps[0]), "madvise m: hugepage");
+    assert_eq!(whole.describe_step(&whole.threads[0].steps[0]), "madvise m: hugepage");
     assert!(whole.wants_huge_pages() && !valid.wants_huge_pages());
 
     let map = |keys: &str| phase(&format!("mapping = 'm'\n{keys}"));
@@ -277,7 +280,7 @@ fn an_existing_file_says_its_size_itself() {
 }
 
 #[test]
-fn tables_that_make_no_sense() {
+fn refuses_invalid_tables() {
     refused(program(""), "a number of 0 [[thread]] tables is out of range; give 1 to 1024");
     refused(program("[[thread]]"), "a number of 0 phases is out of range");
     refused(
@@ -319,7 +322,7 @@ fn several_threads() {
 }
 
 #[test]
-fn a_mapping_that_comes_or_goes_belongs_to_one_thread() {
+fn changing_mapping_belongs_to_one_thread() {
     let touch = "mapping = 'm'\npages = [1]";
     let unmap = &format!("{touch}\n[[thread.phase]]\nunmap = 'm'");
     let words = "phase 1: mapping 'm' is mapped or unmapped by thread";
@@ -358,7 +361,7 @@ fn a_mapping_may_be_longer_than_its_file() {
 }
 
 #[test]
-fn memory_that_leaves_no_room_for_files() {
+fn refuses_memory_without_room_for_files() {
     let with = |anonymous: &str| {
         let text = format!(
             "anonymous = '{anonymous}'\nmemory_max = '1m'\n[[file]]\nname = 'f'\nsize = '64k'\n\
@@ -376,7 +379,7 @@ fn memory_that_leaves_no_room_for_files() {
 }
 
 #[test]
-fn what_is_no_program_names_its_table_and_key() {
+fn invalid_program_names_table_and_key() {
     let phase = |keys: &str| format!("[[thread]]\n[[thread.phase]]\n{keys}");
     let other = |keys: &str| format!("[[thread]]\n{}[[thread]]\nname = 'b'\n{keys}", phase(""));
     let of = [
@@ -443,7 +446,7 @@ fn phases_wait_for_phases_of_other_threads() {
         |thread: &str, phase: u64| format!("after = [{{ thread = '{thread}', phase = {phase} }}]");
     let valid = two(&of("b", 1), &of("a", 1)).expect("first a, then b, then a");
     let waits = |thread: usize| valid.threads[thread].after.clone();
-    let step = |thread, step| filemap_job::program::StepOf { thread, step };
+    let step = |thread, step| filemap_job::program::ThreadStep { thread, step };
     assert_eq!(waits(0), [(1, vec![step(1, 0)])]);
     assert_eq!(waits(1), [(0, vec![step(0, 0)])]);
     let text = toml::to_string(&valid.spec).expect("it can be written");
@@ -500,12 +503,12 @@ fn segments_are_mapped_as_the_loader_maps_them() {
 }
 
 #[test]
-fn parts_that_are_unmapped_are_used_no_more() {
+fn refuses_use_of_unmapped_parts() {
     let phases = |phases: &str| program(&format!("[[thread]]\nphase = [{phases}]\n"));
     let part = "{ unmap = 'm', offset = '16k', len = '8k' }";
     assert!(phases(&format!("{part}, {{ mapping = 'm', pages = [3, 6] }}")).is_ok());
     let shown = phases(part).unwrap();
-    assert_eq!(shown.shown(shown.steps().next().unwrap()), "unmap m of 8k from 16k");
+    assert_eq!(shown.describe_step(shown.steps().next().unwrap()), "unmap m of 8k from 16k");
     // The whole mapping may be unmapped and mapped again, if another step maps it first.
     let again = format!(
         "{{ map = 'm' }}, {part}, {{ unmap = 'm' }}, {{ map = 'm' }}, {{ mapping = 'm', pages = [4] }}"

@@ -40,7 +40,7 @@ fn job_file_and_record_repeat_the_job() {
 
 /// A JSON reader that rounds numbers does not change the job.
 #[test]
-fn the_text_of_a_seed_counts() {
+fn seed_text_takes_precedence() {
     let validate = |toml: &str| JobFlags::from_toml(toml).unwrap().validate(None);
     let seed = |toml: &str| {
         validate(toml).map(|job| (job.seed, job.accesses().next().unwrap().seed)).unwrap()

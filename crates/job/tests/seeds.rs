@@ -24,7 +24,7 @@ fn seeds(job: &Job) -> Vec<u64> {
 /// A phase keeps its own seed, even if it equals the seed of the job; the job file of a job with
 /// another seed validates to that job.
 #[test]
-fn a_seed_of_its_own_stays() {
+fn own_seed_is_kept() {
     let one = job(&(draws(", seed = 5") + &draws("") + &draws(", seed = 7")));
     assert_eq!(seeds(&one), [5, 5, 7]);
     let other = one.with_seed(9);
@@ -39,7 +39,7 @@ fn a_seed_of_its_own_stays() {
 }
 
 #[test]
-fn what_seeds_do_not_change_is_told() {
+fn warns_if_seeds_change_nothing() {
     let told = |job: &Job, seeds| job.seed_warnings(seeds).join("; ");
     assert_eq!(told(&job(&draws("")), 3), "");
     let own = told(&job(&draws(", seed = 1")), 3);
@@ -50,7 +50,7 @@ fn what_seeds_do_not_change_is_told() {
 }
 
 #[test]
-fn threads_that_draw_the_same_pages_are_told() {
+fn warns_of_threads_with_same_draws() {
     let told = |threads: &str| job(threads).seed_warnings(1);
     let alike = told(&(draws("") + &draws("")));
     assert!(alike[0].starts_with("threads '1' and '2' draw the same pages"), "{alike:?}");
@@ -61,7 +61,7 @@ fn threads_that_draw_the_same_pages_are_told() {
 }
 
 #[test]
-fn what_a_thread_of_so_long_uses_is_not_known() {
+fn pages_of_timed_thread_are_unknown() {
     assert!(job(&draws("")).used_pages().is_some());
     let timed = draws("").replace("phase =", "for = '1s'\nphase =");
     assert_eq!(job(&timed).used_pages(), None);

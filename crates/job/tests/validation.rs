@@ -36,7 +36,7 @@ fn base(more: &str) -> Result<Job, filemap_job::Error> {
 }
 
 #[test]
-fn what_is_not_given() {
+fn defaults_of_missing_flags() {
     let job = base("").unwrap();
     assert_eq!(job.engine, EngineKind::Model);
     assert_eq!((job.rules.kernel, job.rules.series), (Kernel::V6_18, Series::BASELINE));
@@ -175,7 +175,7 @@ fn runs_of_many_phases_are_bounded() {
 }
 
 #[test]
-fn pieces_that_are_none_are_told() {
+fn warns_of_split_without_effect() {
     let job = |keys: &str| {
         let keys = format!("workload = 'first'\naccesses = 1\nfile_size = '1m'\n{keys}");
         JobFlags::from_toml(&keys).unwrap().validate(None)
@@ -278,7 +278,7 @@ fn phases() {
 }
 
 #[test]
-fn flags_win_over_the_file() {
+fn flags_override_the_file() {
     let file = JobFlags::from_toml(
         "workload = 'random'\nfraction = 0.1\nfile_size = '1g'\nexec = true\nruns = 3",
     );
@@ -297,7 +297,7 @@ fn flags_win_over_the_file() {
 const BAD: &str = include_str!("bad_keys.txt");
 
 #[test]
-fn bad_keys_are_named_with_the_remedy() {
+fn invalid_keys_have_a_remedy() {
     for line in BAD.lines() {
         let (keys, words) = line.split_once(" => ").expect("keys => words");
         let keys = &keys.replace(" ; ", "\n");
@@ -310,7 +310,7 @@ fn bad_keys_are_named_with_the_remedy() {
 }
 
 #[test]
-fn bad_workloads_and_files() {
+fn refuses_invalid_workloads_and_files() {
     let one = |workload: &str| format!("file_size = '1m'\nworkload = '{workload}'");
     for (text, words) in [
         (String::new(), "--file-size is missing; give a size such as 1g"),

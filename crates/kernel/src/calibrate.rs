@@ -1,6 +1,6 @@
 //! Measures what this machine's device and faults cost.
 
-mod direct;
+mod direct_reads;
 mod jobs;
 
 use std::fs::File;
@@ -12,16 +12,16 @@ use filemap_core::units::PageCount;
 use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-use self::direct::DirectReads;
-pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
+use self::direct_reads::DirectReads;
+pub use self::direct_reads::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
 pub use self::jobs::{CallBench, CallSample};
 pub use self::jobs::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};
 pub use self::jobs::{WakeBench, WakeSample};
-use crate::cold::drop_open_file;
+use crate::cold_cache::drop_open_file;
 use crate::probe::{PhaseCost, Probe, ProbeProcess};
 use crate::storage::Storage;
-use crate::temporary::FileContents;
-use crate::{Error, page_size, temporary};
+use crate::temporary_file::FileContents;
+use crate::{Error, page_size, temporary_file};
 
 /// Minimum size of the calibration file, in bytes.
 pub const MIN_BYTES: u64 = 64 << 20;
@@ -83,9 +83,9 @@ impl CalibrationFile {
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let file = temporary::file(directory, bytes, &FileContents::Returns)
+        let file = temporary_file::file(directory, bytes, &FileContents::Returns)
             .map_err(|error| error.with_space_remedy("a smaller --file-size"))?;
-        let path = temporary::name_for_children(&file);
+        let path = temporary_file::name_for_children(&file);
         let storage = Storage::find(&path)?;
         Ok(CalibrationFile { pages: bytes / page_size(), file, path, storage })
     }
@@ -102,7 +102,7 @@ impl CalibrationFile {
 
     /// Number of entries in the device's request ring, if the kernel reports it.
     pub fn ring_entries(&self) -> Option<u32> {
-        direct::ring_entries(&self.path)
+        direct_reads::ring_entries(&self.path)
     }
 
     /// Measures everything once.
@@ -122,7 +122,7 @@ impl CalibrationFile {
         let covered = self.windows(&mut sample)?;
         self.arounds(covered, &mut sample)?;
         self.touches(covered, &mut sample)?;
-        sample.add_page_ns = self.added()?;
+        sample.add_page_ns = self.added_ns()?;
         self.make_cold()?;
         let direct = DirectReads::open(&self.path, self.pages * page_size())?;
         sample.direct_ns = direct.sequential_ns()?;
@@ -189,7 +189,7 @@ impl CalibrationFile {
     }
 
     /// Nanoseconds per page to submit readahead without waiting for it.
-    fn added(&self) -> Result<f64, Error> {
+    fn added_ns(&self) -> Result<f64, Error> {
         self.make_cold()?;
         let bytes = ADDED_BYTES.min(self.pages * page_size() / ADDED_TIMES);
         let apart = self.pages * page_size() / ADDED_TIMES;

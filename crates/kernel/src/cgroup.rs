@@ -123,7 +123,7 @@ pub(crate) fn room_bytes() -> Option<u64> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = root.join(own_path(&own, version)?.trim_start_matches('/'));
     let cgroups = own.ancestors().take_while(|path| path.starts_with(&root));
-    cgroups.filter_map(|path| room_of(path, version)).min()
+    cgroups.filter_map(|path| free_bytes(path, version)).min()
 }
 
 /// The path of a process's memory cgroup below the root, from its `/proc/PID/cgroup`.
@@ -138,7 +138,7 @@ fn own_path(cgroups: &str, version: Version) -> Option<&str> {
     })
 }
 
-fn room_of(path: &Path, version: Version) -> Option<u64> {
+fn free_bytes(path: &Path, version: Version) -> Option<u64> {
     let limit = number_in(&path.join(version.max_file())).ok()?;
     let stat = VmStat::read(&path.join("memory.stat")).ok()?;
     let prefix = match version {

@@ -14,7 +14,7 @@ use crate::journal::Journal;
 use crate::residency::CacheStat;
 use crate::scratch::ScratchFilesystem;
 use crate::storage::Storage;
-use crate::temporary::available_bytes;
+use crate::temporary_file::available_bytes;
 use crate::trace::TraceFs;
 use crate::{Error, page_size};
 

@@ -9,8 +9,8 @@ use rustix::mount::{MountFlags, mount};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::loop_device::LoopDevice;
-use crate::temporary::require_space;
-use crate::{Error, child, temporary};
+use crate::temporary_file::require_space;
+use crate::{Error, child, temporary_file};
 
 /// Type of a scratch filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +118,7 @@ impl Scratch {
         require_root("a scratch filesystem")?;
         let image_bytes = image_bytes(filesystem, room);
         require_space(directory, image_bytes - room.bytes + room.disk_bytes)?;
-        let backing = temporary::unnamed(directory)?;
+        let backing = temporary_file::unnamed(directory)?;
         backing
             .set_len(image_bytes)
             .map_err(|error| Error::os("create a temporary file in", directory, error))?;
@@ -193,7 +193,7 @@ fn format(
     directory: &Path,
 ) -> Result<(), Error> {
     let mut command = filesystem.format(files);
-    let output = child::output(command.arg(temporary::name_for_children(image)));
+    let output = child::output(command.arg(temporary_file::name_for_children(image)));
     let output = output.map_err(|error| {
         let remedy = format!("install {}", filesystem.package());
         match error.kind() {

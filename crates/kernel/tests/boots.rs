@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use filemap_job::random::{self, Rng};
 use filemap_job::size::SizeText;
-use filemap_job::{Cached, Counters, Engine, Job, JobFlags, PhaseSpec, Ready, Run};
+use filemap_job::{Cached, Counters, Engine, Job, JobFlags, PhaseSpec, ReadyJob, Run};
 use filemap_kernel::Error;
-use filemap_kernel::engine::{Boot, BootedJob, in_guest};
+use filemap_kernel::engine::{BootedJob, BootedKernels, run_in_guest};
 use filemap_kernel::image::guest;
 use filemap_kernel::probe::main_if_child;
 
@@ -43,7 +43,7 @@ const TESTS: &[harness::Test<String>] = harness::tests![
 fn main() -> ExitCode {
     main_if_child();
     if guest::is_guest() {
-        guest::main(in_guest);
+        guest::main(run_in_guest);
     }
     harness::run(TESTS, || {
         std::env::var("FILEMAP_TEST_IMAGE")
@@ -83,7 +83,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         image: Some(path.into()),
         modules: std::env::var("FILEMAP_TEST_MODULES").ok(),
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText::of(pages * PAGE - rng.pick(&[0, 1, 4095]))),
+        file_size: Some(SizeText::from_bytes(pages * PAGE - rng.pick(&[0, 1, 4095]))),
         advice: rng.chance(40).then(|| rng.pick(&advice).to_string()),
         exec: rng.chance(15).then_some(true),
         read_ahead_kb: Some(rng.pick(&[0, 4, 64, 128, 128, 200, 512, 8192])),
@@ -106,22 +106,22 @@ fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
     runs.iter().map(of).collect()
 }
 
-fn run(boot: &Boot, job: &Job) -> Result<Vec<Run>, Error> {
+fn run(boot: &BootedKernels, job: &Job) -> Result<Vec<Run>, Error> {
     take_turn(&mut prepare(boot, std::slice::from_ref(job))?[0], job)
 }
 
-fn prepare(boot: &Boot, jobs: &[Job]) -> Result<Vec<BootedJob>, Error> {
+fn prepare(boot: &BootedKernels, jobs: &[Job]) -> Result<Vec<BootedJob>, Error> {
     boot.prepare_all(&jobs.iter().collect::<Vec<_>>())
 }
 
 fn take_turn(ready: &mut BootedJob, job: &Job) -> Result<Vec<Run>, Error> {
     let runs = ready.take_turn(job.seed)?;
-    Ok(runs.into_iter().map(|run| run.as_recorded(job)).collect())
+    Ok(runs.into_iter().map(|run| run.into_recorded(job)).collect())
 }
 
 fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     let began = Instant::now();
-    let mut ready = prepare(&Boot::default(), jobs).expect("a boot");
+    let mut ready = prepare(&BootedKernels::default(), jobs).expect("a boot");
     let mut shared = Vec::new();
     for (number, ready) in ready.iter_mut().enumerate() {
         let runs = take_turn(ready, &jobs[number]);
@@ -138,14 +138,14 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     let (mut varying, mut differ) = (0, 0);
     for number in (0..jobs.len()).rev().step_by(step) {
         let job = &jobs[number];
-        let own = run(&Boot::default(), job).expect("a boot of its own");
+        let own = run(&BootedKernels::default(), job).expect("a boot of its own");
         if counted(&own) == counted(&shared[number]) {
             continue;
         }
         println!("seed {seed}, job {number}:\n{}", job.spec.to_toml());
         // A page that is still being read is not mapped by fault-around: is it the kernel's own?
         let often = Job { runs: REPEATS, ..job.clone() };
-        let again = run(&Boot::default(), &often).expect("a boot of its own");
+        let again = run(&BootedKernels::default(), &often).expect("a boot of its own");
         let own: Vec<Run> = own.into_iter().chain(again).collect();
         let lies = shared[number].iter().all(|run| lies_among(run, &own));
         if lies {
@@ -194,7 +194,7 @@ fn failing_job_leaves_the_others(path: &String) {
     // No kernel has this switch.
     jobs[1].image.as_mut().expect("an image").switches =
         filemap_core::series::Series::BASELINE.with(filemap_core::series::Switch::ExecUnify);
-    let boot = Boot::default();
+    let boot = BootedKernels::default();
     let mut ready = prepare(&boot, &jobs).expect("a boot");
     let mut turns = ready.iter_mut().zip(&jobs).map(|(ready, job)| take_turn(ready, job));
     turns.next().expect("a turn").expect("runs");

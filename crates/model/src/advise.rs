@@ -2,8 +2,8 @@
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::VmaChange;
-use filemap_core::advised::AdvisedRange;
 use filemap_core::cache::{FileCache, Folio};
+use filemap_core::cold_or_pageout::AdvisedRange;
 use filemap_core::decision::{Cause, Log};
 use filemap_core::fault::map;
 use filemap_core::lru::invalidate;

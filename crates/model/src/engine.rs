@@ -1,7 +1,7 @@
 //! The model as an engine for jobs.
 
 use filemap_job::program::Job;
-use filemap_job::{Engine, EngineKind, Machine, Ran, Ready, Run};
+use filemap_job::{Engine, EngineKind, JobRuns, Machine, ReadyJob, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
@@ -19,9 +19,9 @@ pub struct ModelEngine {
 
 impl ModelEngine {
     /// The result of `job` with these `runs`.
-    pub fn ran(&self, job: &Job, runs: Vec<Run>) -> Ran {
+    pub fn job_runs(&self, job: &Job, runs: Vec<Run>) -> JobRuns {
         let environment = environment(&job.machine, &self.profile);
-        Ran { engine: EngineKind::Model, environment, runs }
+        JobRuns { engine: EngineKind::Model, environment, runs }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct ReadyModel {
     flushes: Vec<Flushes>,
 }
 
-impl Ready for ReadyModel {
+impl ReadyJob for ReadyModel {
     type Error = Error;
 
     fn seed(&self) -> u64 {
@@ -73,8 +73,8 @@ impl Ready for ReadyModel {
         self.flushes = runs.iter().map(|run| Flushes::at_accesses(run)).collect();
     }
 
-    fn ran(self, runs: Vec<Run>) -> Ran {
-        let mut ran = self.model.ran(&self.job, runs);
+    fn into_job_runs(self, runs: Vec<Run>) -> JobRuns {
+        let mut ran = self.model.job_runs(&self.job, runs);
         if !self.flushes.is_empty() {
             ran.environment.insert("flushes".into(), Flushes::FROM_KERNEL.into());
         }

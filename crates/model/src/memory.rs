@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{FolioRun, WORD_PAGES, in_leaf};
+use filemap_core::cache::{FolioRun, WORD_PAGES, fits_in_leaf};
 use filemap_core::decision::Log;
 use filemap_core::lru::direct::DirectReclaim;
 use filemap_core::lru::lists::ShrinkStats;
@@ -219,7 +219,7 @@ pub struct KernelCharge {
 impl KernelCharge {
     /// Records folios of `file` added to the cache.
     pub fn add(&mut self, file: FileId, run: FolioRun) {
-        if !in_leaf(run.order) {
+        if !fits_in_leaf(run.order) {
             return;
         }
         let end = run.end().0.div_ceil(WORD_PAGES);

@@ -100,7 +100,7 @@ impl Tally {
 pub(crate) fn cached(mapped: &MappedParts, cache: &impl FileCache) -> Cached {
     let count =
         |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
-    match Cached::of(mapped, count) {
+    match Cached::count_pages(mapped, count) {
         Ok(cached) => cached,
     }
 }

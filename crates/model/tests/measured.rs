@@ -48,7 +48,7 @@ const COUNTERS: usize = 270;
 impl Measured {
     /// The job that was run.
     fn job(&self) -> Job {
-        let size = |bytes: u64| Some(SizeText::of(bytes));
+        let size = |bytes: u64| Some(SizeText::from_bytes(bytes));
         let spec = JobFlags {
             kernel: Some(self.kernel.clone()),
             with: (!self.series.is_empty()).then(|| self.series.join("+")),

@@ -88,7 +88,7 @@ fn random(seed: u64) -> String {
 fn caches_agree_on_parts_that_are_gone() {
     let mut parts = 0;
     agreed_on_random(0..400, random, |program, _| {
-        let shown = program.steps().map(|step| program.shown(step));
+        let shown = program.steps().map(|step| program.describe_step(step));
         parts += shown.filter(|step| step.starts_with("unmap m of")).count();
     });
     assert!(parts > 400, "{parts} parts are taken away");

@@ -10,7 +10,7 @@ const PARTS_SHIFT: u32 = 3;
 const OCTAVES: u64 = 16;
 
 /// The bucket of all longer runs.
-const LONGEST_BUCKET: usize = 144;
+const LAST_BUCKET: usize = 144;
 
 /// The counts are halved after this many runs.
 const HALVE_AFTER_RUNS: u16 = 256;
@@ -22,13 +22,13 @@ const MIN_EVIDENCE: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct RunLengths {
     /// Runs by bucket.
-    counts: [u16; LONGEST_BUCKET + 1],
+    counts: [u16; LAST_BUCKET + 1],
     /// Runs counted since the last halving.
     counted: u16,
 }
 
 impl RunLengths {
-    pub const NEW: RunLengths = RunLengths { counts: [0; LONGEST_BUCKET + 1], counted: 0 };
+    pub const NEW: RunLengths = RunLengths { counts: [0; LAST_BUCKET + 1], counted: 0 };
 
     /// Counts a run of `pages` pages.
     pub fn count(&mut self, pages: u64) {
@@ -66,7 +66,7 @@ impl RunLengths {
             reach = own.saturating_add(number);
             shorter = shorter.saturating_add(u32::from(count));
         }
-        Some(last_of(reach))
+        Some(last_length(reach))
     }
 
     fn halve(&mut self) {
@@ -84,21 +84,21 @@ fn bucket(pages: u64) -> usize {
     }
     let octave = pages.ilog2().saturating_sub(EXACT_LENGTHS.ilog2());
     if u64::from(octave) >= OCTAVES {
-        return LONGEST_BUCKET;
+        return LAST_BUCKET;
     }
     // The leading bit and the bits of the sub-bucket: 8 to 15.
     let leading = pages.checked_shr(octave.saturating_add(1)).unwrap_or(0) as usize;
     let before = (octave as usize).saturating_mul(1 << PARTS_SHIFT);
-    before.saturating_add(leading).saturating_add(1 << PARTS_SHIFT).min(LONGEST_BUCKET)
+    before.saturating_add(leading).saturating_add(1 << PARTS_SHIFT).min(LAST_BUCKET)
 }
 
 /// The greatest length in a bucket.
-fn last_of(bucket: usize) -> u64 {
+fn last_length(bucket: usize) -> u64 {
     let bucket_number = bucket as u64;
     if bucket_number < EXACT_LENGTHS {
         return bucket_number;
     }
-    if bucket >= LONGEST_BUCKET {
+    if bucket >= LAST_BUCKET {
         return u64::MAX;
     }
     let after = bucket_number.saturating_sub(EXACT_LENGTHS);
@@ -165,17 +165,17 @@ mod tests {
     #[test]
     fn buckets_are_exact_then_eighths_and_cover_everything() {
         for pages in 0..5000 {
-            let (number, last) = (bucket(pages), last_of(bucket(pages)));
-            assert!(last >= pages && (number == 0 || last_of(number - 1) < pages), "{pages}");
+            let (number, last) = (bucket(pages), last_length(bucket(pages)));
+            assert!(last >= pages && (number == 0 || last_length(number - 1) < pages), "{pages}");
             let is_near = last <= pages + pages / 8;
             assert!(is_near && last != u64::MAX, "{pages}: to {last}");
         }
         assert_eq!((bucket(15), bucket(16), bucket(4095), bucket(4096)), (15, 16, 79, 80));
         assert_eq!(
             (bucket((1 << 20) - 1), bucket(1 << 20), bucket(u64::MAX)),
-            (143, 144, LONGEST_BUCKET)
+            (143, 144, LAST_BUCKET)
         );
-        assert_eq!(last_of(LONGEST_BUCKET), u64::MAX);
+        assert_eq!(last_length(LAST_BUCKET), u64::MAX);
     }
 
     #[test]

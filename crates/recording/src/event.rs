@@ -17,7 +17,7 @@ pub struct Event {
 
 /// Consecutive pages of a mapping, numbered from its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pages {
+pub struct MappingPages {
     /// First page.
     pub first: u64,
     /// Their number.
@@ -101,14 +101,14 @@ pub enum EventKind {
         /// The mapping.
         mapping: u32,
         /// The part; `None` for the whole mapping.
-        part: Option<Pages>,
+        part: Option<MappingPages>,
     },
     /// `mprotect(2)`.
     Protect {
         /// The mapping.
         mapping: u32,
         /// The part.
-        pages: Pages,
+        pages: MappingPages,
         /// `PROT_` bits.
         protection: u32,
     },
@@ -126,7 +126,7 @@ pub enum EventKind {
         /// The mapping.
         mapping: u32,
         /// The part.
-        pages: Pages,
+        pages: MappingPages,
         /// The constant of the advice.
         advice: u32,
     },

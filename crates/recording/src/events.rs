@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Problem;
-use crate::event::{EventKind, MAX_CALLERS, Pages};
+use crate::event::{EventKind, MAX_CALLERS, MappingPages};
 use crate::wire::{ByteReader, encode_number, encode_text};
 
 const PROCESS: u8 = 1;
@@ -67,16 +67,16 @@ pub fn encode(bytes: &mut Vec<u8>, what: &EventKind) {
             callers.iter().for_each(|caller| encode_number(bytes, *caller));
         }
         EventKind::Unmap { mapping, part: None } => kind(UNMAP, &[u64::from(*mapping)]),
-        EventKind::Unmap { mapping, part: Some(Pages { first, pages }) } => {
+        EventKind::Unmap { mapping, part: Some(MappingPages { first, pages }) } => {
             kind(UNMAP_PART, &[u64::from(*mapping), *first, *pages]);
         }
-        EventKind::Protect { mapping, pages: Pages { first, pages }, protection } => {
+        EventKind::Protect { mapping, pages: MappingPages { first, pages }, protection } => {
             kind(PROTECT, &[u64::from(*mapping), *first, *pages, u64::from(*protection)]);
         }
         EventKind::Move { mapping, to, length_bytes } => {
             kind(MOVE, &[u64::from(*mapping), *to, *length_bytes]);
         }
-        EventKind::Madvise { mapping, pages: Pages { first, pages }, advice } => {
+        EventKind::Madvise { mapping, pages: MappingPages { first, pages }, advice } => {
             kind(MADVISE, &[u64::from(*mapping), *first, *pages, u64::from(*advice)]);
         }
         EventKind::Fadvise { open, offset_bytes, length_bytes, advice } => {
@@ -183,8 +183,8 @@ fn decode_mapping(bytes: &mut ByteReader<'_>) -> Result<u32, Problem> {
     bytes.number_u32("a mapping")
 }
 
-fn decode_pages(bytes: &mut ByteReader<'_>) -> Result<Pages, Problem> {
-    Ok(Pages { first: bytes.number()?, pages: bytes.number()? })
+fn decode_pages(bytes: &mut ByteReader<'_>) -> Result<MappingPages, Problem> {
+    Ok(MappingPages { first: bytes.number()?, pages: bytes.number()? })
 }
 
 fn decode_part(bytes: &mut ByteReader<'_>) -> Result<(u32, u64, u64), Problem> {

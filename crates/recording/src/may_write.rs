@@ -12,7 +12,7 @@ const KIND: u32 = 0xf;
 const PRIVATE: u32 = 2;
 
 /// The open file description of a mapping, and whether writes to the mapping reach the file.
-struct MappedFile {
+struct MappedOpenFile {
     open: usize,
     is_shared: bool,
 }
@@ -26,7 +26,7 @@ pub fn may_write(
     events: impl Iterator<Item = Result<Event, Error>>,
 ) -> Result<Option<String>, Error> {
     let (mut files, mut opens): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut made: Vec<MappedFile> = Vec::new();
+    let mut made: Vec<MappedOpenFile> = Vec::new();
     for event in events {
         let (file, does) = match event?.kind {
             EventKind::File { path, .. } => {
@@ -40,7 +40,7 @@ pub fn may_write(
             EventKind::Map { open, protection, flags, .. } => {
                 let open = open as usize;
                 let is_shared = flags & KIND != PRIVATE;
-                made.push(MappedFile { open, is_shared });
+                made.push(MappedOpenFile { open, is_shared });
                 if !is_shared || protection & WRITABLE == 0 {
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Checks that events refer only to objects introduced before.
 
 use crate::error::Problem;
-use crate::event::{Event, EventKind, Pages};
+use crate::event::{Event, EventKind, MappingPages};
 
 /// The numbers of objects introduced so far.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ReferenceCheck {
     /// Checks a touch: a known thread, and a page within a known mapping.
     pub fn check_touch(&self, thread: u32, mapping: u32, page: u64) -> Result<(), Problem> {
         check_index("thread", thread, self.threads)?;
-        let pages = self.pages_of(mapping)?;
+        let pages = self.mapping_pages(mapping)?;
         if page < pages {
             return Ok(());
         }
@@ -64,12 +64,12 @@ impl ReferenceCheck {
                 self.mappings.push(pages);
                 Ok(())
             }
-            EventKind::Unmap { mapping, part: None } => self.pages_of(*mapping).map(|_| ()),
+            EventKind::Unmap { mapping, part: None } => self.mapping_pages(*mapping).map(|_| ()),
             EventKind::Unmap { mapping, part: Some(pages) }
             | EventKind::Protect { mapping, pages, .. }
             | EventKind::Madvise { mapping, pages, .. } => self.check_part(*mapping, *pages),
             EventKind::Move { mapping, length_bytes, .. } => {
-                self.pages_of(*mapping)?;
+                self.mapping_pages(*mapping)?;
                 self.mappings[*mapping as usize] = self.pages(*length_bytes)?;
                 Ok(())
             }
@@ -95,18 +95,18 @@ impl ReferenceCheck {
         }
     }
 
-    fn pages_of(&self, mapping: u32) -> Result<u64, Problem> {
+    fn mapping_pages(&self, mapping: u32) -> Result<u64, Problem> {
         check_index("mapping", mapping, self.mappings.len() as u32)?;
         Ok(self.mappings[mapping as usize])
     }
 
-    fn check_part(&self, mapping: u32, part: Pages) -> Result<(), Problem> {
-        let pages = self.pages_of(mapping)?;
+    fn check_part(&self, mapping: u32, part: MappingPages) -> Result<(), Problem> {
+        let pages = self.mapping_pages(mapping)?;
         let end = part.first.checked_add(part.pages);
         if part.pages > 0 && end.is_some_and(|end| end <= pages) {
             return Ok(());
         }
-        let Pages { first, pages: count } = part;
+        let MappingPages { first, pages: count } = part;
         Err(Problem::malformed(format!(
             "{count} pages from page {first} of mapping {mapping} are named, which has {pages}"
         )))

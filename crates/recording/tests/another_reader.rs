@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use filemap_recording::{Event, EventKind, Pages, Reader};
+use filemap_recording::{Event, EventKind, MappingPages, Reader};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -48,16 +48,16 @@ fn words(event: &Event) -> String {
             )
         }
         EventKind::Unmap { mapping, part: None } => format!("unmap {mapping}"),
-        EventKind::Unmap { mapping, part: Some(Pages { first, pages }) } => {
+        EventKind::Unmap { mapping, part: Some(MappingPages { first, pages }) } => {
             format!("unmap {mapping} {first} {pages}")
         }
-        EventKind::Protect { mapping, pages: Pages { first, pages }, protection } => {
+        EventKind::Protect { mapping, pages: MappingPages { first, pages }, protection } => {
             format!("protect {mapping} {first} {pages} {protection}")
         }
         EventKind::Move { mapping, to, length_bytes } => {
             format!("move {mapping} {to} {length_bytes}")
         }
-        EventKind::Madvise { mapping, pages: Pages { first, pages }, advice } => {
+        EventKind::Madvise { mapping, pages: MappingPages { first, pages }, advice } => {
             format!("madvise {mapping} {first} {pages} {advice}")
         }
         EventKind::Fadvise { open, offset_bytes, length_bytes, advice } => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use filemap_job::{Job, JobSpec};
 use filemap_model::{Digest, Profile, trace};
 use filemap_recording::convert::{Conversion, ExistingFile, convert};
-use filemap_recording::{Event, EventKind, Header, Pages, Reader, RecordingMode, Writer};
+use filemap_recording::{Event, EventKind, Header, MappingPages, Reader, RecordingMode, Writer};
 use proptest::prelude::*;
 
 use crate::support::{begin, drafts, events};
@@ -69,7 +69,7 @@ fn one_thread_decides_as_a_job_by_hand() {
                 0,
                 EventKind::Madvise {
                     mapping: 0,
-                    pages: Pages { first: 0, pages: 4096 },
+                    pages: MappingPages { first: 0, pages: 4096 },
                     advice: 1,
                 },
             ),
@@ -83,7 +83,11 @@ fn one_thread_decides_as_a_job_by_hand() {
             (0, EventKind::Read { open: 0, offset_bytes: 0, length_bytes: 100 }),
             (
                 0,
-                EventKind::Madvise { mapping: 0, pages: Pages { first: 16, pages: 32 }, advice: 3 },
+                EventKind::Madvise {
+                    mapping: 0,
+                    pages: MappingPages { first: 16, pages: 32 },
+                    advice: 3,
+                },
             ),
             (0, EventKind::Fadvise { open: 0, offset_bytes: 0, length_bytes: 65536, advice: 4 }),
             (0, EventKind::Readahead { open: 0, offset_bytes: 1 << 23, length_bytes: 1 << 20 }),
@@ -172,7 +176,7 @@ fn what_a_job_cannot_say_is_told() {
     let child = EventKind::Process { pid: 9, parent: Some(0), program: "/usr/bin/reader".into() };
     let of_child = EventKind::Thread { process: 1, tid: 9 };
     all.extend(done(1, [(0, second), (0, child), (0, of_child)]));
-    let pages = Pages { first: 0, pages: 1 };
+    let pages = MappingPages { first: 0, pages: 1 };
     all.extend(done(
         0,
         [
@@ -319,7 +323,7 @@ fn shift(what: &mut EventKind) {
 fn advice_of_another_thread_comes_in_its_order() {
     let mut all = begin(4096);
     let of = |thread, what| Event { thread, wait_ns: 0, kind: what };
-    let whole = Pages { first: 0, pages: 4096 };
+    let whole = MappingPages { first: 0, pages: 4096 };
     all.extend([
         of(0, touch(0, 1000)),
         of(0, touch(0, 2000)),
@@ -338,7 +342,7 @@ fn advice_of_another_thread_comes_in_its_order() {
     let steps: Vec<Vec<String>> = found
         .threads
         .iter()
-        .map(|thread| thread.steps.iter().map(|step| found.shown(step)).collect())
+        .map(|thread| thread.steps.iter().map(|step| found.describe_step(step)).collect())
         .collect();
     // First thread: two touches, one, and two after the advice. Second thread: advice, a touch.
     assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "{steps:?}");

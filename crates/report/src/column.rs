@@ -13,7 +13,7 @@ pub struct Column<R: ?Sized> {
     pub unit: Unit,
     pub better: Better,
     /// Its value in a row.
-    pub value: fn(&R) -> Value,
+    pub value: fn(&R) -> CellValue,
 }
 
 /// The unit of a value, which decides how it is formatted.
@@ -46,7 +46,7 @@ pub enum Better {
 /// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "their names say it")]
-pub enum Value {
+pub enum CellValue {
     /// Shown as `-`, and empty in CSV.
     Unknown,
     Text(String),
@@ -60,29 +60,29 @@ impl<R> Column<R> {
         key: &'static str,
         heading: &'static str,
         unit: Unit,
-        of: fn(&R) -> Value,
+        of: fn(&R) -> CellValue,
     ) -> Self {
         Column { key, heading, unit, better: Better::Neither, value: of }
     }
 }
 
 /// A column of text, not for CSV.
-pub const fn text_column<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+pub const fn text_column<R>(heading: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
     Column { key: "", heading, unit: Unit::Text, better: Better::Neither, value: of }
 }
 
 /// A column of counts, or of texts aligned to the right, not for CSV.
-pub const fn figure_column<R>(heading: &'static str, of: fn(&R) -> Value) -> Column<R> {
+pub const fn figure_column<R>(heading: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
     Column { unit: Unit::Count, ..text_column(heading, of) }
 }
 
 /// A column for CSV only.
-pub const fn csv_column<R>(key: &'static str, of: fn(&R) -> Value) -> Column<R> {
+pub const fn csv_column<R>(key: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
     Column { key, ..text_column("", of) }
 }
 
 /// A number with this many decimals.
-pub fn fixed(value: Option<f64>, digits: usize) -> Value {
+pub fn fixed(value: Option<f64>, digits: usize) -> CellValue {
     value.map(|value| format!("{value:.digits$}")).into()
 }
 
@@ -101,20 +101,20 @@ impl Unit {
     }
 }
 
-impl Value {
+impl CellValue {
     fn number(&self) -> Option<f64> {
         match self {
-            Value::Whole(whole) => Some(*whole as f64),
-            Value::Number(number) => Some(*number),
-            Value::Unknown | Value::Text(_) => None,
+            CellValue::Whole(whole) => Some(*whole as f64),
+            CellValue::Number(number) => Some(*number),
+            CellValue::Unknown | CellValue::Text(_) => None,
         }
     }
 
     /// Formats it for people.
     fn shown(&self, unit: Unit) -> String {
         match self {
-            Value::Unknown => "-".to_string(),
-            Value::Text(text) => text.clone(),
+            CellValue::Unknown => "-".to_string(),
+            CellValue::Text(text) => text.clone(),
             value => value.number().map_or_else(String::new, |number| unit.text(number)),
         }
     }
@@ -122,41 +122,41 @@ impl Value {
     /// Formats it for programs; empty if unknown.
     fn raw(&self) -> String {
         match self {
-            Value::Unknown => String::new(),
-            Value::Text(text) => text.clone(),
-            Value::Whole(whole) => whole.to_string(),
-            Value::Number(number) => number.to_string(),
+            CellValue::Unknown => String::new(),
+            CellValue::Text(text) => text.clone(),
+            CellValue::Whole(whole) => whole.to_string(),
+            CellValue::Number(number) => number.to_string(),
         }
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for CellValue {
     fn from(text: &str) -> Self {
-        Value::Text(text.to_string())
+        CellValue::Text(text.to_string())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for CellValue {
     fn from(text: String) -> Self {
-        Value::Text(text)
+        CellValue::Text(text)
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for CellValue {
     fn from(whole: u64) -> Self {
-        Value::Whole(whole)
+        CellValue::Whole(whole)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for CellValue {
     fn from(number: f64) -> Self {
-        Value::Number(number)
+        CellValue::Number(number)
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<CellValue>> From<Option<T>> for CellValue {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Value::Unknown, Into::into)
+        value.map_or(CellValue::Unknown, Into::into)
     }
 }
 
@@ -179,7 +179,7 @@ pub fn csv_table<R>(columns: &[Column<R>], rows: &[R]) -> Table {
     let cells = |row: &R| columns.iter().map(|own| (own.value)(row).raw()).collect();
     Table {
         title: String::new(),
-        columns: columns.iter().map(|own| Head::left(own.key)).collect(),
+        columns: columns.iter().map(|own| Head::text(own.key)).collect(),
         rows: rows.iter().map(cells).collect(),
     }
 }

@@ -78,7 +78,7 @@ impl Figure {
 }
 
 /// A line of a table: its name, and for each variant its value and its change.
-struct Line<'a> {
+struct TableLine<'a> {
     name: String,
     value: &'a dyn Fn(usize) -> String,
     change: &'a dyn Fn(usize) -> String,
@@ -104,19 +104,19 @@ impl ComparisonTable {
     ) -> Vec<Table> {
         let table = |others: &[usize]| {
             let shown = || std::iter::once(0).chain(others.iter().copied());
-            let headings = shown().map(|at| Head::right(self.heading(at)));
+            let headings = shown().map(|at| Head::number(self.heading(at)));
             let row = |figure: &Figure| {
                 let own = shown().map(|at| text(figure, at));
                 [figure.name.clone()].into_iter().chain(own).collect()
             };
             Table {
                 title: title.to_string(),
-                columns: [Head::left(of)].into_iter().chain(headings).collect(),
+                columns: [Head::text(of)].into_iter().chain(headings).collect(),
                 rows: self.figures.iter().map(row).collect(),
             }
         };
         let others: Vec<usize> = (1..self.variants.len()).collect();
-        let shares = shares(&others, |others| fits(&table(others)));
+        let shares = share_columns(&others, |others| fits(&table(others)));
         shares.iter().map(|others| table(others)).collect()
     }
 
@@ -194,7 +194,7 @@ impl ComparisonTable {
     /// The first variant and `others` as columns, with changes in columns or in lines of their own.
     fn columns(&self, others: &[usize], has_change_columns: bool) -> Table {
         let headings: Vec<String> = (0..self.variants.len()).map(|at| self.heading(at)).collect();
-        let mut table = in_columns("figure", &headings, others, has_change_columns);
+        let mut table = write_columns("figure", &headings, others, has_change_columns);
         for figure in &self.figures {
             table.add_figure(figure, figure.name.clone());
             table.add_changes(figure);
@@ -207,7 +207,7 @@ impl ComparisonTable {
     fn rows(&self) -> Table {
         let mut table = Table {
             title: String::new(),
-            columns: vec![Head::left("variant")],
+            columns: vec![Head::text("variant")],
             rows: (0..self.variants.len()).map(|at| vec![self.name(at)]).collect(),
         };
         let mut first: Vec<&Figure> =
@@ -216,8 +216,8 @@ impl ComparisonTable {
         for (position, figure) in first.into_iter().enumerate() {
             let with = |changes: bool| {
                 let mut wider = table.clone();
-                wider.columns.push(Head::right(figure.name.trim().replace(' ', "\n")));
-                wider.columns.extend(changes.then(|| Head::right("change")));
+                wider.columns.push(Head::number(figure.name.trim().replace(' ', "\n")));
+                wider.columns.extend(changes.then(|| Head::number("change")));
                 for (at, row) in wider.rows.iter_mut().enumerate() {
                     row.push(figure.median(at));
                     let change = if at == 0 { String::new() } else { figure.change(at) };
@@ -245,22 +245,22 @@ struct Columns<'a> {
 }
 
 /// An empty table of the first variant and `others`, with `rows` as the heading of its rows.
-fn in_columns<'a>(
+fn write_columns<'a>(
     rows: &str,
     headings: &[String],
     others: &'a [usize],
     has_change_columns: bool,
 ) -> Columns<'a> {
-    let mut columns = vec![Head::left(rows), Head::right(&*headings[0])];
+    let mut columns = vec![Head::text(rows), Head::number(&*headings[0])];
     for &other in others {
-        columns.push(Head::right(&*headings[other]));
-        columns.extend(has_change_columns.then(|| Head::right("change")));
+        columns.push(Head::number(&*headings[other]));
+        columns.extend(has_change_columns.then(|| Head::number("change")));
     }
     Columns { table: Table { columns, ..Table::default() }, others, has_change_columns }
 }
 
 impl Columns<'_> {
-    fn add(&mut self, line: Line) {
+    fn add(&mut self, line: TableLine) {
         let mut row = vec![line.name, (line.value)(0)];
         for &other in self.others {
             row.push((line.value)(other));
@@ -272,7 +272,7 @@ impl Columns<'_> {
     /// Adds the medians of a figure, in the last line of `name`.
     fn add_figure(&mut self, figure: &Figure, name: String) {
         let above = "\n".repeat(name.matches('\n').count());
-        self.add(Line {
+        self.add(TableLine {
             name,
             value: &|at| above.clone() + &figure.median(at),
             change: &|at| above.clone() + &figure.change(at),
@@ -284,13 +284,17 @@ impl Columns<'_> {
         let changes = |at: &usize| !["=", "-"].contains(&figure.change(*at).as_str());
         if !self.has_change_columns && self.others.iter().any(changes) {
             let value = |at: usize| if at == 0 { String::new() } else { figure.change(at) };
-            self.add(Line { name: CHANGE.to_string(), value: &value, change: &|_| String::new() });
+            self.add(TableLine {
+                name: CHANGE.to_string(),
+                value: &value,
+                change: &|_| String::new(),
+            });
         }
     }
 }
 
 /// Splits `others` into as few shares as fit, each as long as possible.
-fn shares(others: &[usize], fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
+fn share_columns(others: &[usize], fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
     let mut shares = Vec::new();
     let mut rest = others.to_vec();
     loop {

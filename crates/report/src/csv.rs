@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn quotes_cells() {
         let rows = [["a", "1"], ["b|\"c,", "12345"]].map(|row| row.map(String::from).to_vec());
-        let columns = vec![Head::left("name"), Head::right("N")];
+        let columns = vec![Head::text("name"), Head::number("N")];
         let table = Table { title: String::new(), columns, rows: rows.to_vec() };
         assert_eq!(table.csv(), "name,N\na,1\n\"b|\"\"c,\",12345\n");
     }

@@ -24,7 +24,7 @@ pub mod units;
 pub use axis::{Axis, CHARACTER_WIDTH, text_width, tick_text, ticks};
 pub use bars::{Bar, BarTable};
 pub use column::{
-    Better, Column, Unit, Value, csv_column, csv_table, figure_column, fixed, text_column,
+    Better, CellValue, Column, Unit, csv_column, csv_table, figure_column, fixed, text_column,
     text_table,
 };
 pub use comparison::{ComparisonTable, Figure, Sample, Variant};

@@ -67,7 +67,7 @@ mod tests {
     fn escapes_vertical_bars() {
         let table = Table {
             title: "Pages".to_string(),
-            columns: vec![Head::left("name"), Head::right("long\nN")],
+            columns: vec![Head::text("name"), Head::number("long\nN")],
             rows: vec![vec!["b|\"c,".to_string(), "12345".to_string()]],
         };
         let expected = "**Pages**\n\n| name | long N |\n| --- | ---: |\n| b\\|\"c, | 12345 |\n";

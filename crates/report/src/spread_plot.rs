@@ -68,8 +68,12 @@ pub fn spread_plot(rows: &[SpreadRow], runs_are: &str) -> Option<Plot> {
     let listed = listed.take(MAX_LISTED).map(|(row, (name, value))| {
         vec![row.name.clone(), name.clone(), bytes(*value), number(*value)]
     });
-    let columns =
-        vec![Head::left("job"), Head::right(runs_are), Head::right("read"), Head::right("bytes")];
+    let columns = vec![
+        Head::text("job"),
+        Head::number(runs_are),
+        Head::number("read"),
+        Head::number("bytes"),
+    ];
     Some(Plot {
         title: "How the runs spread".to_string(),
         note: format!(

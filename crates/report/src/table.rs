@@ -28,12 +28,12 @@ pub struct Head {
 
 impl Head {
     /// A column of words.
-    pub fn left(name: impl Into<String>) -> Self {
+    pub fn text(name: impl Into<String>) -> Self {
         Head { name: name.into(), right: false }
     }
 
     /// A column of numbers.
-    pub fn right(name: impl Into<String>) -> Self {
+    pub fn number(name: impl Into<String>) -> Self {
         Head { name: name.into(), right: true }
     }
 
@@ -59,8 +59,8 @@ impl Table {
         numbers: impl IntoIterator<Item = Numbers>,
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
-        let words = words.into_iter().map(Head::left);
-        let columns = words.chain(numbers.into_iter().map(Head::right)).collect();
+        let words = words.into_iter().map(Head::text);
+        let columns = words.chain(numbers.into_iter().map(Head::number)).collect();
         Table { title: String::new(), columns, rows: rows.into_iter().collect() }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn table() -> Table {
         Table {
             title: "Pages".to_string(),
-            columns: vec![Head::left("name"), Head::right("long\nN")],
+            columns: vec![Head::text("name"), Head::number("long\nN")],
             rows: vec![
                 vec!["a".to_string(), "1".to_string()],
                 vec!["b|\"c,".to_string(), "12345".to_string()],
@@ -148,18 +148,18 @@ mod tests {
 
     #[test]
     fn joins_headings_to_one_line() {
-        let line = |name: &str| Head::left(name).one_line();
+        let line = |name: &str| Head::text(name).one_line();
         assert_eq!(line("read\nfrom\ndevice"), "read from device");
         assert_eq!(line("model\nread_ahead_kb=\n128+\np1"), "model read_ahead_kb=128+p1");
         assert_eq!(line("no-page-\nmapcount\npublished"), "no-page-mapcount published");
-        let divided = Head::left("page-\nmap\u{ad}\ncount\nhere");
+        let divided = Head::text("page-\nmap\u{ad}\ncount\nhere");
         assert_eq!(divided.one_line(), "page-mapcount here");
     }
 
     #[test]
     fn joins_tables_by_column_names() {
         let mut joined = table();
-        let columns = vec![Head::left("other"), Head::left("name")];
+        let columns = vec![Head::text("other"), Head::text("name")];
         let rows = vec![vec!["o".to_string(), "n".to_string()]];
         joined.join(Table { title: String::new(), columns, rows });
         assert_eq!(joined.rows[0], ["a", "1", ""]);

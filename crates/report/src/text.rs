@@ -174,7 +174,7 @@ mod tests {
     fn aligns_columns() {
         let table = Table {
             title: "Pages".to_string(),
-            columns: vec![Head::left("name"), Head::right("long\nN")],
+            columns: vec![Head::text("name"), Head::number("long\nN")],
             rows: vec![
                 vec!["a".to_string(), "1".to_string()],
                 vec!["b|\"c,".to_string(), "12345".to_string()],
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn shows_soft_hyphens_at_line_ends() {
-        let divided = Head::left("page-\nmap\u{ad}\ncount\nhere");
+        let divided = Head::text("page-\nmap\u{ad}\ncount\nhere");
         assert!(divided.lines().eq(["page-", "map-", "count", "here"]));
     }
 

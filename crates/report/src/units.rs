@@ -38,16 +38,16 @@ pub fn bytes(value: f64) -> String {
 
 /// A range of bytes in the unit of the larger value: `0.98 to 223.6 GiB`.
 pub fn bytes_range(from: f64, to: f64) -> String {
-    joined(from, "to", to)
+    join_units(from, "to", to)
 }
 
 /// Two values of bytes in one unit: `13.5 instead of 766.7 MiB`.
 pub fn bytes_instead(own: f64, other: f64) -> String {
-    joined(own, "instead of", other)
+    join_units(own, "instead of", other)
 }
 
 /// Two figures in the unit of the larger one, unless the smaller one would be nearly 0.
-fn joined(one: f64, words: &str, other: f64) -> String {
+fn join_units(one: f64, words: &str, other: f64) -> String {
     let (name, unit) = byte_unit(one.max(other));
     let least = one.min(other) / unit;
     if least != 0.0 && least < 0.01 {

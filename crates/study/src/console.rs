@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_anywhere_fails() {
+    fn any_noted_failure_fails() {
         let mut one = Map::new();
         assert!(check(&one).is_ok());
         add_incidents(&mut one, &[], "first");

@@ -45,7 +45,7 @@ pub enum Error {
     #[error(
         "there is no page of this record{}; give what --json of run, compare, explain, advise, \
          published, conform, search, folio-ops, govern, calibrate or doctor wrote",
-        of_schema(*schema, *known)
+        schema_text(*schema, *known)
     )]
     NoPage {
         /// Its schema version, if it has one.
@@ -186,7 +186,7 @@ fn remedy(reason: &str) -> &'static str {
 }
 
 /// How a message names an unsupported schema version.
-fn of_schema(schema: Option<u64>, known: u32) -> String {
+fn schema_text(schema: Option<u64>, known: u32) -> String {
     match schema {
         Some(schema) if schema != u64::from(known) => {
             format!(

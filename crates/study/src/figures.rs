@@ -6,7 +6,7 @@ use filemap_job::waits::Cause;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, parse_size};
 
 use crate::measure::Measurement;
-use crate::verdict::median_of;
+use crate::verdict::median_or_zero;
 use filemap_report::Better;
 use filemap_report::Unit::{self, Bytes, Count, Factor, Nanoseconds, Percent, Ratio};
 
@@ -30,96 +30,104 @@ pub(crate) struct Figure {
     is_rare: bool,
     /// The kernel counter behind the figure, on a kernel.
     pub(crate) counter: Option<&'static str>,
-    of: fn(&FigureInput) -> Option<f64>,
+    compute: fn(&FigureInput) -> Option<f64>,
 }
 
 /// Every figure, in the order of reports. Reports, CSV and JSON all use this table.
 pub(crate) const FIGURES: &[Figure] = &[
-    of("rounds", "rounds", Count, |seen| seen.count(|of| of.rounds)),
-    of(ROUNDS_A_SECOND, "rounds a second", Ratio, |seen| {
+    figure("rounds", "rounds", Count, |seen| seen.count(|of| of.rounds)),
+    figure(ROUNDS_A_SECOND, "rounds a second", Ratio, |seen| {
         let seconds = seen.elapsed_ns().filter(|&ns| ns > 0.0)? / 1e9;
         Some(seen.count(|of| of.rounds)? / seconds)
     }),
-    of("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
+    figure("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
         seen.with_locks()?.count(|of| of.retry_mmap_drop)
     })
     .counted("retry_mmap_drop of /proc/vmstat, where the kernel has it"),
-    of("retry_arrival", "tries after the first of a fault", Count, |seen| {
+    figure("retry_arrival", "tries after the first of a fault", Count, |seen| {
         seen.count(|of| of.retry_arrival)
     }),
-    of("drops_per_round", "  drops a round", Ratio, |seen| {
+    figure("drops_per_round", "  drops a round", Ratio, |seen| {
         seen.share(|of| of.retry_mmap_drop, |of| of.rounds)
     }),
-    of("retry_io_miss", "retries whose page was gone", Count, |seen| {
+    figure("retry_io_miss", "retries whose page was gone", Count, |seen| {
         seen.with_locks()?.count(|of| of.retry_io_miss)
     })
     .counted("retry_io_miss of /proc/vmstat, where the kernel has it"),
-    of(MISSES_PER_DROP, "  misses a drop", Percent, |seen| {
+    figure(MISSES_PER_DROP, "  misses a drop", Percent, |seen| {
         let share = seen.with_locks()?.share(|of| of.retry_io_miss, |of| of.retry_mmap_drop);
         share.map(|share| share * 100.0)
     }),
-    of("vma_lock_refused", "VMA locks refused", Count, |seen| seen.count(|of| of.vma_lock_refused))
-        .counted("vma_lock_abort and vma_lock_miss of /proc/vmstat")
-        .rare(),
-    of("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
+    figure("vma_lock_refused", "VMA locks refused", Count, |seen| {
+        seen.count(|of| of.vma_lock_refused)
+    })
+    .counted("vma_lock_abort and vma_lock_miss of /proc/vmstat")
+    .when_nonzero(),
+    figure("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
         seen.count(|of| of.mmap_lock_shared)
     })
     .counted("tracepoint mmap_lock_start_locking"),
-    of("mmap_lock_waits", "waits for mmap_lock", Count, |seen| seen.count(|of| of.mmap_lock_waits))
-        .counted("tracepoints mmap_lock_start_locking and mmap_lock_acquire_returned"),
-    of("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
-        seen.waited(Cause::MmapRead)
+    figure("mmap_lock_waits", "waits for mmap_lock", Count, |seen| {
+        seen.count(|of| of.mmap_lock_waits)
     })
-    .rare(),
-    of("mmap_write_wait_ns", "waiting for mmap_lock to write", Nanoseconds, |seen| {
-        seen.waited(Cause::MmapWrite)
+    .counted("tracepoints mmap_lock_start_locking and mmap_lock_acquire_returned"),
+    figure("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
+        seen.lock_wait_ns(Cause::MmapRead)
     })
-    .rare(),
-    of("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled)).rare(),
-    of("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read))
+    .when_nonzero(),
+    figure("mmap_write_wait_ns", "waiting for mmap_lock to write", Nanoseconds, |seen| {
+        seen.lock_wait_ns(Cause::MmapWrite)
+    })
+    .when_nonzero(),
+    figure("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled))
+        .when_nonzero(),
+    figure("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read))
         .counted("read_bytes of /proc/thread-self/io, summed over the threads of the job")
-        .less(),
-    of("added_bytes", "added to the cache", Bytes, |seen| {
+        .less_is_better(),
+    figure("added_bytes", "added to the cache", Bytes, |seen| {
         let is_without_device = seen.run.counters.bytes_read.unwrap_or(0) == 0;
         seen.pages(seen.run.counters.data_pages_read).filter(|_| is_without_device)
     })
-    .rare(),
-    of(READ_OF_USED, "  of what was used", Factor, |seen| {
+    .when_nonzero(),
+    figure(READ_OF_USED, "  of what was used", Factor, |seen| {
         let used = seen.used_bytes.filter(|&used| used > 0.0)?;
         Some(seen.read_bytes()? / used)
     })
     .counted("the same, by the bytes of the distinct pages that the accesses touch"),
-    of("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults))
+    figure("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults))
         .counted(
             "ru_majflt of getrusage(RUSAGE_THREAD), or, of a job in a memory cgroup of its own, \
              pgmajfault of memory.stat where that is more",
         )
-        .less(),
-    of("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults))
+        .less_is_better(),
+    figure("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults))
         .counted("ru_minflt of getrusage(RUSAGE_THREAD)"),
-    of(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns())
+    figure(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns())
         .counted("CLOCK_MONOTONIC, of the thread that takes longest")
-        .less(),
-    of("cached_bytes", "cached at the end", Bytes, |seen| {
+        .less_is_better(),
+    figure("cached_bytes", "cached at the end", Bytes, |seen| {
         Some(seen.pages(seen.run.cached.inside)? + seen.outside()?)
     })
     .counted("nr_cache of cachestat(2), or mincore(2) where the kernel lacks it"),
-    of("cached_outside_bytes", "  not in the mapping", Bytes, |seen| seen.outside()).rare(),
-    of("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages))
+    figure("cached_outside_bytes", "  not in the mapping", Bytes, |seen| seen.outside())
+        .when_nonzero(),
+    figure("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages))
         .counted("pages read less those that cachestat(2) still finds"),
-    of("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
-    of("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around)).rare(),
-    of("async_readahead", "  asynchronous", Count, |seen| seen.count(|of| of.async_readahead))
-        .rare(),
-    of("other_readahead", "  of other kinds", Count, |seen| {
+    figure("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
+    figure("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around))
+        .when_nonzero(),
+    figure("async_readahead", "  asynchronous", Count, |seen| seen.count(|of| of.async_readahead))
+        .when_nonzero(),
+    figure("other_readahead", "  of other kinds", Count, |seen| {
         let named = seen.count(|of| of.read_around)? + seen.count(|of| of.async_readahead)?;
         Some((seen.count(|of| of.readahead_calls)? - named).max(0.0))
     })
-    .rare(),
-    of("mmap_miss_max", "highest mmap_miss", Count, |seen| seen.count(|of| of.mmap_miss_max))
-        .rare(),
-    of("itlb_misses", "ITLB misses", Count, |seen| seen.count(|of| of.itlb_misses)).rare(),
-    of("itlb_walks", "ITLB walks", Count, |seen| seen.count(|of| of.itlb_walks)).rare(),
+    .when_nonzero(),
+    figure("mmap_miss_max", "highest mmap_miss", Count, |seen| seen.count(|of| of.mmap_miss_max))
+        .when_nonzero(),
+    figure("itlb_misses", "ITLB misses", Count, |seen| seen.count(|of| of.itlb_misses))
+        .when_nonzero(),
+    figure("itlb_walks", "ITLB walks", Count, |seen| seen.count(|of| of.itlb_walks)).when_nonzero(),
 ];
 
 /// Key of a headline figure of jobs whose threads make rounds.
@@ -146,21 +154,21 @@ const FIRST: [&str; 8] = [
     "cached_bytes",
 ];
 
-const fn of(
+const fn figure(
     key: &'static str,
     name: &'static str,
     unit: Unit,
     of: fn(&FigureInput) -> Option<f64>,
 ) -> Figure {
-    Figure { key, name, unit, better: Better::Neither, is_rare: false, counter: None, of }
+    Figure { key, name, unit, better: Better::Neither, is_rare: false, counter: None, compute: of }
 }
 
 impl Figure {
-    const fn rare(self) -> Figure {
+    const fn when_nonzero(self) -> Figure {
         Figure { is_rare: true, ..self }
     }
 
-    const fn less(self) -> Figure {
+    const fn less_is_better(self) -> Figure {
         Figure { better: Better::Less, ..self }
     }
 
@@ -169,22 +177,22 @@ impl Figure {
     }
 
     /// The median over the runs of each seed, in the order of seeds.
-    pub(crate) fn of_seeds(&self, record: &Record) -> Vec<(u64, f64)> {
-        let seen = seen(record, None);
+    pub(crate) fn values_by_seed(&self, record: &Record) -> Vec<(u64, f64)> {
+        let seen = figure_inputs(record, None);
         let mut seeds: Vec<(u64, Vec<f64>)> = Vec::new();
         for seen in &seen {
-            let Some(value) = (self.of)(seen) else { continue };
+            let Some(value) = (self.compute)(seen) else { continue };
             match seeds.iter_mut().find(|(seed, _)| *seed == seen.run.seed) {
                 Some((_, values)) => values.push(value),
                 None => seeds.push((seen.run.seed, vec![value])),
             }
         }
-        seeds.into_iter().map(|(seed, values)| (seed, median_of(&values))).collect()
+        seeds.into_iter().map(|(seed, values)| (seed, median_or_zero(&values))).collect()
     }
 
     /// The value in each run that has it.
-    pub(crate) fn of_runs(&self, seen: &[FigureInput]) -> Vec<f64> {
-        seen.iter().filter_map(self.of).collect()
+    pub(crate) fn values_of_runs(&self, seen: &[FigureInput]) -> Vec<f64> {
+        seen.iter().filter_map(self.compute).collect()
     }
 
     /// Rank among the headline figures, if it is one.
@@ -237,7 +245,7 @@ impl FigureInput<'_> {
 
     /// Nanoseconds that threads of a program waited for a lock; `None` if unknown, as on an
     /// emulated machine.
-    fn waited(&self, lock: Cause) -> Option<f64> {
+    fn lock_wait_ns(&self, lock: Cause) -> Option<f64> {
         let waits = self.run.counters.mmap_lock_waits?;
         let is_known = waits == 0 || !self.run.waits.is_empty();
         let of_lock = self.run.waits.iter().filter(|wait| wait.cause == lock.name());
@@ -268,7 +276,7 @@ impl FigureInput<'_> {
 const PAGE_BYTES: u64 = 4096;
 
 /// The runs of `record` as input for figures; `job` is its job, if at hand.
-pub(crate) fn seen<'a, 'j>(
+pub(crate) fn figure_inputs<'a, 'j>(
     record: &'a Record,
     job: impl Into<Option<&'j Job>>,
 ) -> Vec<FigureInput<'a>> {

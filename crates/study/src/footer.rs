@@ -156,14 +156,14 @@ fn release(environment: &Map<String, Value>) -> Option<&str> {
 }
 
 /// The rules that produced `record`, and what they do not model.
-pub fn scope_of(record: &Record) -> String {
+pub fn scope_text(record: &Record) -> String {
     scope(&[Origin::from_record(record)])
 }
 
 /// The rules that produced the figures of `origins`, and what they do not model. A real kernel
 /// names itself.
 fn scope(origins: &[Origin]) -> String {
-    let uncompared = uncompared(origins);
+    let uncompared = uncompared_text(origins);
     let mut kernels: Vec<&str> = Vec::new();
     let mut scopes: Vec<&str> = Vec::new();
     for origin in origins {
@@ -192,7 +192,7 @@ fn scope(origins: &[Origin]) -> String {
 
 /// Kernels and architectures of the model's `origins` whose rules were derived from sources alone
 /// and never compared with a running kernel.
-fn uncompared(origins: &[Origin]) -> String {
+fn uncompared_text(origins: &[Origin]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for origin in origins.iter().filter(|origin| origin.engine == EngineKind::Model.name()) {
         let kernel =

@@ -18,14 +18,14 @@ use crate::input;
 
 /// Facts about this machine that no key of a job contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct HostFacts {
     /// Maximum request size of the device that holds the file, in bytes.
     io_bytes: Option<u64>,
     /// Warnings for the reader of the report.
     pub warnings: Vec<String>,
 }
 
-impl Found {
+impl HostFacts {
     /// `profile` with the maximum request size of the file's device.
     pub fn on_device(&self, mut profile: Profile) -> Profile {
         if let Some(bytes) = self.io_bytes {
@@ -35,8 +35,8 @@ impl Found {
     }
 
     /// Takes the device's facts from `other` if this has none.
-    pub fn or(self, other: &Found) -> Found {
-        Found { io_bytes: self.io_bytes.or(other.io_bytes), ..self }
+    pub fn or(self, other: &HostFacts) -> HostFacts {
+        HostFacts { io_bytes: self.io_bytes.or(other.io_bytes), ..self }
     }
 }
 
@@ -47,12 +47,12 @@ impl Found {
 ///
 /// # Errors
 /// When a file or image cannot be used, or the readahead size of its filesystem is unknown.
-pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
+pub fn resolve(spec: &mut JobSpec) -> Result<HostFacts, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
     }
     let on_kernel = is_on_kernel(spec.on.as_deref());
-    let mut found = Found::default();
+    let mut found = HostFacts::default();
     let on_kernel_alone = spec.on.as_deref() == Some(EngineKind::Kernel.name());
     let warnings = existing_files(spec)?;
     found.warnings.extend(warnings.into_iter().filter(|_| !on_kernel_alone));
@@ -72,8 +72,8 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     }
     if on_kernel || file.is_some() || spec.kernel.as_deref() == Some("host") {
         let file = file.flatten();
-        match place_of(spec, file.as_deref()) {
-            Ok(place) => resolve_place(spec, &place, file.is_some(), &mut found),
+        match find_storage(spec, file.as_deref()) {
+            Ok(place) => resolve_storage(spec, &place, file.is_some(), &mut found),
             // The engine refuses the job later, unless it finds another error first.
             Err(_) if on_kernel => {}
             Err(_) if spec.read_ahead_kb.is_some() && spec.fs.is_some() => {}
@@ -105,7 +105,7 @@ fn is_on_kernel(engines: Option<&str>) -> bool {
 
 /// Filesystem and maximum request size of the device for `file`, or for the directory where files
 /// are created. Fails if its readahead size or filesystem is unknown.
-fn place_of(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
+fn find_storage(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
     let path = match file {
         Some(path) => path.to_owned(),
         None => temporary_directory()?,
@@ -126,16 +126,16 @@ fn place_of(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>
     Ok((place, io_bytes(&path).ok()))
 }
 
-fn resolve_place(
+fn resolve_storage(
     spec: &mut JobSpec,
     place: &(Storage, Option<u64>),
     is_given: bool,
-    found: &mut Found,
+    found: &mut HostFacts,
 ) {
     let (place, io_bytes) = place;
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
     if spec.arch.get_or_insert(family.name().to_string()) == family.name() {
-        spec.page_size.get_or_insert(SizeText::of(page_size()));
+        spec.page_size.get_or_insert(SizeText::from_bytes(page_size()));
     }
     let (read_ahead_kb, fs) = (place.read_ahead_kb, place.folios().to_string());
     let is_xfs = place.folios() == Filesystem::Xfs;
@@ -155,7 +155,7 @@ fn resolve_place(
     spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
     spec.fs.get_or_insert(fs);
     if (is_given || !elsewhere) && block_bytes > page_size() {
-        spec.block_size.get_or_insert(SizeText::of(block_bytes));
+        spec.block_size.get_or_insert(SizeText::from_bytes(block_bytes));
     }
 }
 
@@ -175,7 +175,7 @@ fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
     for ExistingFile { name, path, is_elf, found } in spec.existing_files() {
-        let (size_bytes, holes) = existing(path)?;
+        let (size_bytes, holes) = existing_file(path)?;
         if let Ok(data) = std::fs::metadata(path) {
             let same = seen.iter().find(|other| (other.0, other.1) == (data.dev(), data.ino()));
             if let Some((.., other)) = same {
@@ -187,7 +187,7 @@ fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
             seen.push((data.dev(), data.ino(), name.to_string()));
         }
         if holes == Holes::Some && !is_elf {
-            warnings.push(of_holes(path));
+            warnings.push(holes_warning(path));
         }
         let elf = is_elf.then(|| input::segments(path)).transpose()?;
         *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All && !is_elf, elf });
@@ -196,7 +196,7 @@ fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
 }
 
 /// The warning about holes in the file at `path`.
-fn of_holes(path: &str) -> String {
+fn holes_warning(path: &str) -> String {
     format!(
         "'{path}' has holes, which are filled without reading its device; bytes_read and the times \
          of the model count them as read"
@@ -213,7 +213,7 @@ pub fn image_release(path: &str) -> Result<String, Error> {
 }
 
 /// Size in bytes and holes of the file at `path`; fails if it cannot be read or is empty.
-fn existing(path: &str) -> Result<(u64, Holes), Error> {
+fn existing_file(path: &str) -> Result<(u64, Holes), Error> {
     let (file, bytes) = input::regular("file", path)?;
     match bytes {
         0 => {

@@ -90,7 +90,7 @@ fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Erro
     let mut bytes = Vec::new();
     // Reads one byte more than allowed to detect oversized input without a known size, such as a
     // pipe.
-    let read = Patient::new(file).take(most + 1).read_to_end(&mut bytes);
+    let read = PipeReader::new(file).take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| failed(reason(&error)))?;
     if bytes.len() as u64 > most {
         return Err(too_long());
@@ -106,7 +106,7 @@ pub fn open(path: &str) -> io::Result<File> {
 
 /// Reads a file that may be a pipe. A writer may take any time; only a FIFO without a writer times
 /// out.
-struct Patient {
+struct PipeReader {
     file: File,
     /// The pipe has had a writer.
     had_writer: bool,
@@ -115,10 +115,10 @@ struct Patient {
 /// Time to wait for the first writer of a FIFO.
 const WITHOUT_WRITER: Duration = Duration::from_secs(3);
 
-impl Patient {
+impl PipeReader {
     fn new(file: File) -> Self {
         let is_fifo = file.metadata().is_ok_and(|data| data.file_type().is_fifo());
-        Patient { file, had_writer: !is_fifo }
+        PipeReader { file, had_writer: !is_fifo }
     }
 
     /// Waits until the file is readable or its last writer has closed it, at most for `limit`.
@@ -133,7 +133,7 @@ impl Patient {
     }
 }
 
-impl Read for Patient {
+impl Read for PipeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.file.read(buffer) {

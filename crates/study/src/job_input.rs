@@ -8,7 +8,7 @@ use filemap_job::{Job, JobFlags, JobSpec, Record, shell_word};
 use filemap_model::Profile;
 
 use crate::error::Error;
-use crate::host::{self, Found};
+use crate::host::{self, HostFacts};
 use crate::input;
 use crate::kernel_match;
 use crate::machine_profile;
@@ -113,7 +113,7 @@ impl JobInput {
     ///
     /// # Errors
     /// As for [`host::resolve`].
-    pub fn resolve(&self, spec: &mut JobSpec) -> Result<Found, Error> {
+    pub fn resolve(&self, spec: &mut JobSpec) -> Result<HostFacts, Error> {
         let mut found = host::resolve(spec).map_err(|error| match error {
             Error::InFile { .. } | Error::CannotRun(_) => error,
             error if self.has_tables() => self.named(error),
@@ -209,7 +209,7 @@ impl JobInput {
     /// # Errors
     /// When a setting does not apply to the job.
     pub fn in_variant(&self, variant: &Variant) -> Result<JobSpec, Error> {
-        let mut spec = self.spec_with(&variant.applied(&JobFlags::default()))?;
+        let mut spec = self.spec_with(&variant.apply_to(&JobFlags::default()))?;
         for (name, advice) in variant.advice_at() {
             spec.advise(Some(name), &advice)?;
         }

@@ -22,7 +22,10 @@ pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
 }
 
 /// Serializes a whole number without a decimal point.
-pub(crate) fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_shortest<S: Serializer>(
+    value: &f64,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = (1u64 << 53) as f64;
     if value.fract() == 0.0 && (0.0..EXACT).contains(value) {
         serializer.serialize_u64(*value as u64)

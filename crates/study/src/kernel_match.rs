@@ -19,8 +19,8 @@ pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Erro
     };
     let models = || jobs.iter().filter(|job| job.engine == EngineKind::Model);
     for job in jobs {
-        let Some((release, nearest)) = kernel_of(job)? else { continue };
-        inexact(&release, nearest).into_iter().for_each(&mut add);
+        let Some((release, nearest)) = kernel_and_rules(job)? else { continue };
+        nearest_kernel_warning(&release, nearest).into_iter().for_each(&mut add);
         let others = models().filter(|model| model.rules.kernel != nearest.kernel);
         others.for_each(|model| {
             let rules = model.rules.kernel.name();
@@ -34,8 +34,8 @@ pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Erro
     let here = Kernel::nearest(&release);
     if let (Some(nearest), true) = (here, jobs.len() == models().count()) {
         let warning = match kernel {
-            Some("host") => inexact(&release, nearest),
-            None => jobs.iter().find_map(|job| otherwise(job, &release, nearest)),
+            Some("host") => nearest_kernel_warning(&release, nearest),
+            None => jobs.iter().find_map(|job| other_rules_warning(job, &release, nearest)),
             Some(_) => None,
         };
         warning.into_iter().for_each(add);
@@ -48,7 +48,7 @@ pub fn warnings(kernel: Option<&str>, jobs: &[&Job]) -> Result<Vec<String>, Erro
 /// # Errors
 /// On such a job, or when its kernel image cannot be read.
 pub fn check(job: &Job) -> Result<(), Error> {
-    let Some((release, nearest)) = kernel_of(job)? else { return Ok(()) };
+    let Some((release, nearest)) = kernel_and_rules(job)? else { return Ok(()) };
     if nearest.kernel == job.rules.kernel {
         return Ok(());
     }
@@ -83,7 +83,7 @@ pub fn check_conform(kernel: Option<&str>, release: &str, is_booted: bool) -> Re
 
 /// The release of the kernel that `job` runs on, and the rules nearest to it. `None` for jobs of
 /// the model, and for releases without a version.
-fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
+fn kernel_and_rules(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
     if job.engine == EngineKind::Model {
         return Ok(None);
     }
@@ -94,7 +94,7 @@ fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
     Ok(Kernel::nearest(&release).map(|nearest| (release, nearest)))
 }
 
-fn inexact(release: &str, nearest: Nearest) -> Option<String> {
+fn nearest_kernel_warning(release: &str, nearest: Nearest) -> Option<String> {
     (!nearest.is_exact).then(|| {
         format!(
             "Linux {release} is none of the kernels that are modelled; the rules are those of {}, \
@@ -105,7 +105,7 @@ fn inexact(release: &str, nearest: Nearest) -> Option<String> {
 }
 
 /// Warns about a job on a file of this machine whose rules are not the nearest to its kernel.
-fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
+fn other_rules_warning(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
     let rules = job.rules.kernel;
     (job.has_file() && rules != nearest.kernel).then(|| {
         format!(
@@ -123,8 +123,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_kernels_than_the_modelled_ones_are_told() {
-        let warning = |release: &str| inexact(release, Kernel::nearest(release).unwrap());
+    fn warns_of_unmodelled_kernels() {
+        let warning =
+            |release: &str| nearest_kernel_warning(release, Kernel::nearest(release).unwrap());
         assert_eq!(warning("6.12.117+deb12-cloud-amd64"), None);
         assert_eq!(warning("6.18.3"), None);
         let told = warning("6.2.0-39-generic").unwrap();
@@ -149,14 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_kernels_machine_is_told() {
+    fn warns_of_file_on_another_kernel() {
         let job = |keys: &str| {
             let spec =
                 JobFlags::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
             spec.unwrap().validate(None).unwrap()
         };
-        let warning =
-            |job: &Job, release| otherwise(job, release, Kernel::nearest(release).unwrap());
+        let warning = |job: &Job, release| {
+            other_rules_warning(job, release, Kernel::nearest(release).unwrap())
+        };
         assert_eq!(warning(&job(""), "6.12.3"), None);
         assert_eq!(warning(&job("file = 'f'"), "6.18.3"), None);
         let told = warning(&job("file = 'f'"), "6.12.3").unwrap();

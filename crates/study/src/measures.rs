@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::figures::{FIGURES, Figure, seen};
+use crate::figures::{FIGURES, Figure, figure_inputs};
 use crate::measure::Measurement;
 
 /// Each of [`FIGURES`] over the runs of a record, by its JSON key; `None` if no run has the figure.
@@ -18,14 +18,17 @@ pub struct RecordMeasurements(Vec<Option<Measurement>>);
 impl RecordMeasurements {
     /// Measures `record`; `job` is the job that it ran, if known.
     pub(crate) fn from_record(record: &Record, job: Option<&Job>) -> Self {
-        let seen = seen(record, job);
+        let seen = figure_inputs(record, job);
         RecordMeasurements(
-            FIGURES.iter().map(|figure| Measurement::from_samples(figure.of_runs(&seen))).collect(),
+            FIGURES
+                .iter()
+                .map(|figure| Measurement::from_samples(figure.values_of_runs(&seen)))
+                .collect(),
         )
     }
 
     /// The measures stored in `record`, or computed from its runs if it stores none.
-    pub(crate) fn or_computed(&self, record: &Record) -> Cow<'_, Self> {
+    pub(crate) fn get_or_compute(&self, record: &Record) -> Cow<'_, Self> {
         if self.0.is_empty() {
             Cow::Owned(RecordMeasurements::from_record(record, None))
         } else {

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use filemap_job::Ran;
+use filemap_job::JobRuns;
 use serde_json::{Map, Value};
 
 use crate::input;
@@ -24,7 +24,7 @@ pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
 }
 
 /// Stamps the environment of `ran`.
-pub fn stamped(mut ran: Ran) -> Ran {
+pub fn stamped(mut ran: JobRuns) -> JobRuns {
     stamp(&mut ran.environment, ran.engine.name());
     ran
 }

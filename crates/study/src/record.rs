@@ -28,7 +28,7 @@ pub(crate) fn with_range(median: f64, [min, max]: [f64; 2]) -> String {
 }
 
 /// Truncates a long name from the left, since the end of a path says most.
-pub(crate) fn shortened(name: &str, columns: usize) -> String {
+pub(crate) fn shorten_name(name: &str, columns: usize) -> String {
     let length = name.chars().count();
     if length <= columns {
         return name.to_string();
@@ -64,14 +64,14 @@ pub(crate) fn title(record: &Record) -> String {
     // A kernel contains the series that it was built with.
     let is_model = record.engine == EngineKind::Model.name();
     let rules = if is_model { format!(", {series}") } else { String::new() };
-    format!("{}{rules}, on the {}", heading(record), record.engine)
+    format!("{}{rules}, on the {}", record_heading(record), record.engine)
 }
 
 /// Short name of the job: `random of 1g`, `program of 2 files`.
-pub(crate) fn heading(record: &Record) -> String {
+pub(crate) fn record_heading(record: &Record) -> String {
     let job = &record.job;
     let heading = job.heading().filter(|_| job.is_single_mapping() || has_only_phase(job));
-    heading.unwrap_or_else(|| format!("program of {}", setup::files_of(job)))
+    heading.unwrap_or_else(|| format!("program of {}", setup::files_text(job)))
 }
 
 /// Whether the job has one file, and one thread with a single phase.
@@ -147,17 +147,17 @@ pub(crate) fn foreign_note(record: &Record) -> Option<String> {
 }
 
 /// The noun that runs are numbered by: `seed` if there are several seeds, otherwise `run`.
-pub(crate) fn runs_are(record: &Record) -> &'static str {
+pub(crate) fn runs_word(record: &Record) -> &'static str {
     if spread::seeds(record) > 1 { "seed" } else { "run" }
 }
 
 /// Bytes read by each run of `record`, as a chart row called `name`.
 pub(crate) fn outcomes(name: String, record: &Record) -> SpreadRow {
-    let is_seed = runs_are(record) == "seed";
-    let runs = record.runs.iter().zip(figures::seen(record, None)).enumerate();
+    let is_seed = runs_word(record) == "seed";
+    let runs = record.runs.iter().zip(figures::figure_inputs(record, None)).enumerate();
     let runs = runs.filter_map(|(at, (run, seen))| {
         let name = if is_seed { run.seed.to_string() } else { (at + 1).to_string() };
-        Some((format!("{} {name}", runs_are(record)), seen.read_bytes()?))
+        Some((format!("{} {name}", runs_word(record)), seen.read_bytes()?))
     });
     SpreadRow { name, runs: runs.collect() }
 }
@@ -168,7 +168,7 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
         return None;
     }
     let profile = match record.job.machine.as_deref() {
-        Some(path) => format!("machine profile '{}'", shortened(path, PATH_COLUMNS)),
+        Some(path) => format!("machine profile '{}'", shorten_name(path, PATH_COLUMNS)),
         None => "the default machine profile".to_string(),
     };
     let device = record.environment.get("profile")?.get("device")?;

@@ -3,7 +3,7 @@
 //! They are derived from the serialized types and allow no unknown keys. Tests of the command
 //! validate every printed object against its schema.
 
-use filemap_job::schema::written;
+use filemap_job::schema::serialized_schema;
 use filemap_job::{LogLine, TracedLine};
 use schemars::Schema;
 
@@ -13,22 +13,22 @@ use crate::{advise, calibrate, conform, doctor, explain, folio_ops, govern, publ
 
 /// Every schema with its name: `job` for job files, `log` for a line of `--log`, `log-kernel` for a
 /// line of a traced kernel's decisions, and one for each command's `--json`.
-pub fn all() -> Vec<(&'static str, Schema)> {
+pub fn all_schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),
-        ("run", written::<RunRecord>()),
-        ("compare", written::<Comparison>()),
-        ("conform", written::<conform::ConformRecord>()),
-        ("search", written::<search::SearchRecord>()),
-        ("explain", written::<explain::ExplainRecord>()),
-        ("advise", written::<advise::AdviseRecord>()),
-        ("folio-ops", written::<folio_ops::Json>()),
-        ("calibrate", written::<calibrate::CalibrateRecord>()),
-        ("published", written::<published::PublishedRecord>()),
-        ("doctor", written::<doctor::DoctorRecord>()),
-        ("govern", written::<govern::GovernRecord>()),
-        ("govern-compare", written::<govern::GovernCompareRecord>()),
-        ("log", written::<LogLine>()),
+        ("run", serialized_schema::<RunRecord>()),
+        ("compare", serialized_schema::<Comparison>()),
+        ("conform", serialized_schema::<conform::ConformRecord>()),
+        ("search", serialized_schema::<search::SearchRecord>()),
+        ("explain", serialized_schema::<explain::ExplainRecord>()),
+        ("advise", serialized_schema::<advise::AdviseRecord>()),
+        ("folio-ops", serialized_schema::<folio_ops::Json>()),
+        ("calibrate", serialized_schema::<calibrate::CalibrateRecord>()),
+        ("published", serialized_schema::<published::PublishedRecord>()),
+        ("doctor", serialized_schema::<doctor::DoctorRecord>()),
+        ("govern", serialized_schema::<govern::GovernRecord>()),
+        ("govern-compare", serialized_schema::<govern::GovernCompareRecord>()),
+        ("log", serialized_schema::<LogLine>()),
         ("log-kernel", TracedLine::schema()),
     ]
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::spread;
 use crate::stats::SampleStats;
-use filemap_job::{Engine, EngineKind, Job, Ran, Record, seeds};
+use filemap_job::{Engine, EngineKind, Job, JobRuns, Record, seeds};
 use filemap_model::{ModelEngine, Profile};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -91,7 +91,7 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
         }
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
         let ran = ModelEngine { profile: *drawn[at].profile }.run(&job).ok();
-        let read = |ran: Ran| (at, spread::bytes_read(&Record::of(&job, ran)));
+        let read = |ran: JobRuns| (at, spread::bytes_read(&Record::from_job_runs(&job, ran)));
         Ok::<_, Error>(ran.map(read))
     };
     let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();

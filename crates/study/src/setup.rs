@@ -17,26 +17,26 @@ const ACCESSES: &str = "Accesses";
 const THREADS: &str = "Threads";
 
 /// Maximum number of distinct values listed in one line.
-const MOST_LISTED: usize = 4;
+const MAX_LISTED_VALUES: usize = 4;
 
 /// Block size of `read(2)` in a job without `bs`, in bytes.
 const DEFAULT_READ_BYTES: f64 = 4096.0;
 
 /// Maximum number of phases that are named.
-const MOST_PHASES: usize = 3;
+const MAX_NAMED_PHASES: usize = 3;
 
 /// A label and the parts of its text. Parts have fixed positions, so that several jobs can be
 /// merged part by part; an empty part is not printed.
-pub(crate) type Line = (&'static str, Vec<String>);
+pub(crate) type SetupLine = (&'static str, Vec<String>);
 
 /// The setup of the job of `record`.
-pub fn of_record(record: &Record) -> Part {
-    facts(lines_of(record, record.job.with.as_deref()))
+pub fn record_setup(record: &Record) -> Part {
+    facts(record_lines(record, record.job.with.as_deref()))
 }
 
 /// The setup of a resolved job that runs both in the model and on a kernel: the running one, or the
 /// job's image.
-pub fn of_job(job: &JobSpec) -> Part {
+pub fn job_setup(job: &JobSpec) -> Part {
     let which = if job.image.is_some() { "booted" } else { "running" };
     let series = job.with.as_deref().filter(|with| *with != "baseline");
     let with = series.map_or(String::new(), |series| format!(" with {series}"));
@@ -45,12 +45,12 @@ pub fn of_job(job: &JobSpec) -> Part {
 }
 
 /// The setup of several records; a part that differs lists its distinct values.
-pub fn of_records(records: &[Record]) -> Part {
+pub fn records_setup(records: &[Record]) -> Part {
     let of = |record: &Record| {
         // The columns are named by series already.
-        lines_of(record, None)
+        record_lines(record, None)
     };
-    let all: Vec<Vec<Line>> = records.iter().map(of).collect();
+    let all: Vec<Vec<SetupLine>> = records.iter().map(of).collect();
     let mut merged = all[0].clone();
     for (line, (_, parts)) in merged.iter_mut().enumerate() {
         for (place, part) in parts.iter_mut().enumerate() {
@@ -66,7 +66,7 @@ pub fn of_records(records: &[Record]) -> Part {
             }
             *part = match distinct.len() {
                 1 => continue,
-                2..=MOST_LISTED => format!("by variant: {}", distinct.join(" / ")),
+                2..=MAX_LISTED_VALUES => format!("by variant: {}", distinct.join(" / ")),
                 more => format!("by variant: {} and {} more", distinct[0], more - 1),
             };
         }
@@ -75,8 +75,8 @@ pub fn of_records(records: &[Record]) -> Part {
 }
 
 /// Joins the non-empty parts of each line.
-pub(crate) fn facts(lines: Vec<Line>) -> Part {
-    let fact = |(label, parts): Line| {
+pub(crate) fn facts(lines: Vec<SetupLine>) -> Part {
+    let fact = |(label, parts): SetupLine| {
         let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         (label.to_string(), said.join(", "))
     };
@@ -84,7 +84,7 @@ pub(crate) fn facts(lines: Vec<Line>) -> Part {
 }
 
 /// The lines about `record`; `series` are named with its kernel.
-fn lines_of(record: &Record, series: Option<&str>) -> Vec<Line> {
+fn record_lines(record: &Record, series: Option<&str>) -> Vec<SetupLine> {
     let mut lines = lines(&record.job, kernel(record, series));
     let seeds = spread::seeds(record);
     if seeds > 1 {
@@ -94,7 +94,7 @@ fn lines_of(record: &Record, series: Option<&str>) -> Vec<Line> {
     lines
 }
 
-fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
+fn lines(job: &JobSpec, kernel: String) -> Vec<SetupLine> {
     let own = if job.is_single_mapping() {
         let (file_spec, mapping_spec) = (&job.file[0], &job.mapping[0]);
         vec![
@@ -105,25 +105,25 @@ fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
     } else {
         tables(job)
     };
-    own.into_iter().chain(of_machine(job, kernel)).collect()
+    own.into_iter().chain(machine_lines(job, kernel)).collect()
 }
 
 /// The lines about the tables of a job.
-fn tables(job: &JobSpec) -> Vec<Line> {
+fn tables(job: &JobSpec) -> Vec<SetupLine> {
     let seed = job.seed.filter(|seed| *seed != DEFAULT_SEED);
     let seed = seed.map_or(String::new(), |seed| format!("seed {seed}"));
     let cpus = job.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
     let held =
         job.anonymous.as_ref().map_or(String::new(), |size| format!("{} beside the files", size.0));
-    let governed = said(job.governor == Some(true), "governed");
+    let governed = text_if(job.governor == Some(true), "governed");
     vec![
-        ("Files", vec![files_of(job), filesystem(job), governed]),
-        (THREADS, vec![threads_of(job), cpus, held, seed]),
+        ("Files", vec![files_text(job), filesystem(job), governed]),
+        (THREADS, vec![threads_text(job), cpus, held, seed]),
     ]
 }
 
 /// `2 files`.
-pub(crate) fn files_of(program: &JobSpec) -> String {
+pub(crate) fn files_text(program: &JobSpec) -> String {
     match program.file.iter().map(|file| file.count.unwrap_or(1)).sum() {
         1u64 => "1 file".to_string(),
         files => format!("{files} files"),
@@ -131,7 +131,7 @@ pub(crate) fn files_of(program: &JobSpec) -> String {
 }
 
 /// `8 threads`.
-pub(crate) fn threads_of(program: &JobSpec) -> String {
+pub(crate) fn threads_text(program: &JobSpec) -> String {
     match program.thread.iter().map(|thread| thread.count.unwrap_or(1)).sum() {
         1u64 => "1 thread".to_string(),
         threads => format!("{threads} threads"),
@@ -139,7 +139,7 @@ pub(crate) fn threads_of(program: &JobSpec) -> String {
 }
 
 /// The lines about the machine that a job runs on.
-fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
+fn machine_lines(job: &JobSpec, kernel: String) -> [SetupLine; 3] {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
     let [arch, page_size] = architecture(job);
@@ -151,7 +151,7 @@ fn of_machine(job: &JobSpec, kernel: String) -> [Line; 3] {
 }
 
 /// `text` if `holds`, otherwise an empty part.
-fn said(holds: bool, text: impl Into<String>) -> String {
+fn text_if(holds: bool, text: impl Into<String>) -> String {
     if holds { text.into() } else { String::new() }
 }
 
@@ -160,7 +160,7 @@ fn file(job: &JobSpec, file: &FileSpec) -> Vec<String> {
     vec![
         size(&file.size).filter(|_| !is_elf).map_or_else(String::new, bytes),
         file.path.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
-        said(file.sparse, "sparse"),
+        text_if(file.sparse, "sparse"),
         filesystem(job),
     ]
 }
@@ -196,12 +196,12 @@ fn mapping(job: &JobSpec, mapping: &MappingSpec) -> Vec<String> {
     let advice = mapping.advice.as_deref().unwrap_or(Advice::NORMAL.name());
     vec![
         place,
-        said(shift > 0, format!("{shift} pages into its page-table page")),
-        said(mapping.private, "private and written to"),
-        said(mapping.exec, "executable"),
+        text_if(shift > 0, format!("{shift} pages into its page-table page")),
+        text_if(mapping.private, "private and written to"),
+        text_if(mapping.exec, "executable"),
         split,
         format!("advice {advice}"),
-        said(job.governor == Some(true), "governed"),
+        text_if(job.governor == Some(true), "governed"),
     ]
 }
 
@@ -215,9 +215,9 @@ fn accesses(job: &JobSpec) -> String {
         }
         phases => {
             let mut words: Vec<String> =
-                phases.iter().take(MOST_PHASES).map(|own| phase(own, own.seed)).collect();
-            if phases.len() > MOST_PHASES {
-                words.push(format!("{} phases more", phases.len() - MOST_PHASES));
+                phases.iter().take(MAX_NAMED_PHASES).map(|own| phase(own, own.seed)).collect();
+            if phases.len() > MAX_NAMED_PHASES {
+                words.push(format!("{} phases more", phases.len() - MAX_NAMED_PHASES));
             }
             words.join("; then ")
         }
@@ -296,7 +296,7 @@ pub(crate) fn kernel(record: &Record, series: Option<&str>) -> String {
 fn architecture(job: &JobSpec) -> [String; 2] {
     let page = size(&job.page_size).unwrap_or(4096.0);
     let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();
-    [arch.to_string(), said(page != 4096.0, format!("pages of {}", bytes(page)))]
+    [arch.to_string(), text_if(page != 4096.0, format!("pages of {}", bytes(page)))]
 }
 
 fn text(value: &Option<String>) -> &str {
@@ -316,7 +316,7 @@ mod tests {
     fn facts(toml: &str) -> String {
         let job = JobFlags::from_toml(toml).unwrap().validate(None).unwrap();
         let record = Record::new(&job, "model", serde_json::Map::new(), Vec::new());
-        let Part::Facts(facts) = of_record(&record) else { panic!("facts") };
+        let Part::Facts(facts) = record_setup(&record) else { panic!("facts") };
         facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect()
     }
 
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_said() {
+    fn setup_lists_unusual_settings() {
         let job = "workload = 'read-sequential'\nbs = '64k'\naccesses = 3\nfile_size = '1m'\n\
                    map_offset = '256k'\nmap_len = '512k'\nmap_shift = 3\nsplit = 16\n\
                    split_prot = 'exec'\nadvice = 'random'\nmemory_max = '4m'\nsparse = true\n\
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said_by_variant() {
+    fn setup_lists_differences_by_variant() {
         let job = |keys: &str| {
             let toml = format!("workload = 'first'\nfile_size = '1m'\n{keys}");
             let job = JobFlags::from_toml(&toml).unwrap().validate(None).unwrap();
@@ -358,7 +358,7 @@ mod tests {
         };
         let of = |keys: &[&str]| {
             let records: Vec<Record> = keys.iter().map(|keys| job(keys)).collect();
-            let Part::Facts(facts) = of_records(&records) else { panic!("facts") };
+            let Part::Facts(facts) = records_setup(&records) else { panic!("facts") };
             facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect::<String>()
         };
         let text = of(&["", "advice = 'random'\nram = '1g'", "kernel = '6.12'\nwith = 'p1'"]);

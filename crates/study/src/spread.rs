@@ -2,7 +2,7 @@
 
 use filemap_job::Record;
 
-use crate::figures::{FigureInput, seen};
+use crate::figures::{FigureInput, figure_inputs};
 use crate::stats::{Mode, SampleStats};
 use filemap_report::units::{bytes, bytes_range};
 
@@ -38,7 +38,7 @@ pub fn outcomes(
 
 /// Bytes read in each run of `record` that has the figure.
 pub fn bytes_read(record: &Record) -> Vec<f64> {
-    seen(record, None).iter().filter_map(FigureInput::read_bytes).collect()
+    figure_inputs(record, None).iter().filter_map(FigureInput::read_bytes).collect()
 }
 
 /// Whether bytes read vary so much over seeds that one seed is no basis for a conclusion.
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_spread_is_warned_of() {
+    fn warns_of_wide_spread() {
         let warning = warning("p2", &sample(&[223.6, 0.976, 222.0])).unwrap();
         assert_eq!(warning, "with other seeds p2 reads from 0.98 to 223.6 GiB; give --seeds 25");
     }
 
     #[test]
-    fn a_narrow_spread_is_not() {
+    fn no_warning_for_narrow_spread() {
         for narrow in [&[4.0, 4.0, 4.0][..], &[1.0], &[1.0, 1.5], &[0.0, 0.0]] {
             assert_eq!(warning("p2", &sample(narrow)), None, "{narrow:?}");
         }

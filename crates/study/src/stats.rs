@@ -52,7 +52,7 @@ impl SampleStats {
             sd: (squares / (sorted.len().max(2) - 1) as f64).sqrt(),
             min,
             max,
-            modes: sorted.chunk_by(|low, high| *high <= 2.0 * low).map(Mode::of).collect(),
+            modes: sorted.chunk_by(|low, high| *high <= 2.0 * low).map(Mode::from_sorted).collect(),
             samples,
         })
     }
@@ -64,7 +64,7 @@ impl SampleStats {
 }
 
 impl Mode {
-    fn of(sorted: &[f64]) -> Mode {
+    fn from_sorted(sorted: &[f64]) -> Mode {
         Mode {
             count: sorted.len(),
             mean: mean(sorted),

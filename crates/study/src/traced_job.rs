@@ -2,8 +2,8 @@
 
 use filemap_core::decision::Log;
 use filemap_job::program::{Job, ProgramStep};
-use filemap_job::{Seen, ShownByFile, ShownLog, trace_view};
-use filemap_kernel::engine::{Boot, ObserveOptions};
+use filemap_job::{ShownByFile, ShownKinds, ShownLog, trace_view};
+use filemap_kernel::engine::{BootedKernels, ObserveOptions};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::trace::{Observation, Observer};
 use filemap_model::extents::ExtentCache;
@@ -13,13 +13,13 @@ use crate::engine::Engines;
 use crate::error::Error;
 
 /// An empty log for the single file of `program`, restricted to the tracepoints in `seen`.
-pub fn shown_of_file(program: &Job, seen: Seen) -> ShownLog {
+pub fn empty_file_log(program: &Job, seen: ShownKinds) -> ShownLog {
     ShownLog::seeing(seen).under(&program.rules)
 }
 
 /// Empty logs for the files of `program`, restricted to the tracepoints in `seen`.
-pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
-    ShownByFile::new(program.files.len(), shown_of_file(program, seen))
+pub fn empty_logs(program: &Job, seen: ShownKinds) -> ShownByFile {
+    ShownByFile::new(program.files.len(), empty_file_log(program, seen))
 }
 
 /// The model's decisions about each file of `program`, restricted to `seen`. `io_bytes` is the
@@ -27,9 +27,9 @@ pub fn shown(program: &Job, seen: Seen) -> ShownByFile {
 ///
 /// # Errors
 /// Errors of the model.
-pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
-    let mut log = shown(program, seen);
-    settled(program, io_bytes, &mut log)?;
+pub fn model_logs(program: &Job, io_bytes: u64, seen: ShownKinds) -> Result<Vec<ShownLog>, Error> {
+    let mut log = empty_logs(program, seen);
+    trace_settled(program, io_bytes, &mut log)?;
     Ok(log.into_logs())
 }
 
@@ -37,9 +37,13 @@ pub fn decided(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>
 ///
 /// # Errors
 /// Errors of the model.
-pub fn decided_promptly(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
-    let mut log = shown(program, seen);
-    timed(program, io_bytes, Timing::Prompt, &mut log)?;
+pub fn prompt_model_logs(
+    program: &Job,
+    io_bytes: u64,
+    seen: ShownKinds,
+) -> Result<Vec<ShownLog>, Error> {
+    let mut log = empty_logs(program, seen);
+    trace_timed(program, io_bytes, Timing::Prompt, &mut log)?;
     Ok(log.into_logs())
 }
 
@@ -48,15 +52,15 @@ pub fn decided_promptly(program: &Job, io_bytes: u64, seen: Seen) -> Result<Vec<
 ///
 /// # Errors
 /// Errors of the model.
-pub fn settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
-    timed(program, io_bytes, Timing::Settled, log)
+pub fn trace_settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
+    trace_timed(program, io_bytes, Timing::Settled, log)
 }
 
 /// Like [`settled`], with I/O that completes according to `timing`.
 ///
 /// # Errors
 /// Errors of the model.
-pub fn timed(
+pub fn trace_timed(
     program: &Job,
     io_bytes: u64,
     timing: Timing,
@@ -74,7 +78,7 @@ pub fn timed(
 /// # Errors
 /// Errors of the model.
 pub fn expected_events(program: &Job, io_bytes: u64) -> Result<u64, Error> {
-    let logs = decided(program, io_bytes, Seen::ALL)?;
+    let logs = model_logs(program, io_bytes, ShownKinds::ALL)?;
     let events = |log: ShownLog| log.into_lines().iter().map(trace_view::events).sum::<u64>();
     let shown: u64 = logs.into_iter().map(events).sum();
     // `read(2)` looks pages up in batches: trace events that no log has.
@@ -97,13 +101,13 @@ fn read_pages(program: &Job) -> u64 {
 ///
 /// # Errors
 /// When the kernel cannot be traced or cannot run the program.
-pub fn observe(program: &Job, engines: &impl Engines) -> Result<Observation, Error> {
+pub fn observe_kernel(program: &Job, engines: &impl Engines) -> Result<Observation, Error> {
     if program.image.is_some() {
         let expected = expected_events(program, IO_BYTES)?;
         let asked =
             ObserveOptions { settled: false, expected_events: expected, may_lack_switches: false };
         let mut observed = None;
-        Boot::with_notify(engines.message_sink()).observe_each(
+        BootedKernels::with_notify(engines.message_sink()).observe_each(
             &[(program, asked)],
             |_, recording| {
                 observed = Some(recording.and_then(|recording| recording.observation(program)));

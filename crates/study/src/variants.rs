@@ -78,8 +78,8 @@ pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
                 text.trim()
             )));
         }
-        let variant = Variant::of(part, variants.last());
-        variants.push(variant.map_err(|reason| in_variant(part, reason))?);
+        let variant = Variant::parse(part, variants.last());
+        variants.push(variant.map_err(|reason| variant_error(part, reason))?);
     }
     Ok(variants)
 }
@@ -92,13 +92,13 @@ pub fn check_one_file(variants: &[Variant]) -> Result<(), Error> {
     match variants.iter().find(|variant| !variant.advice_at().is_empty()) {
         Some(variant) => {
             let reason = "advice@NAME is for a program; give advice=VALUE".to_string();
-            Err(in_variant(&variant.name(), reason))
+            Err(variant_error(&variant.name(), reason))
         }
         None => Ok(()),
     }
 }
 
-fn in_variant(variant: &str, reason: String) -> Error {
+fn variant_error(variant: &str, reason: String) -> Error {
     Error::InVariant { variant: variant.to_string(), error: Box::new(Error::Usage(reason)) }
 }
 
@@ -114,15 +114,15 @@ impl Variant {
         Variant { words, continued: None }
     }
 
-    fn of(part: &str, before: Option<&Variant>) -> Result<Self, String> {
+    fn parse(part: &str, before: Option<&Variant>) -> Result<Self, String> {
         let mut texts = part.split('+').map(str::trim);
         let first = texts.next().unwrap_or_default();
-        let mut variant = match (Word::of(first), before.and_then(|before| before.with(first))) {
+        let mut variant = match (Word::parse(first), before.and_then(|before| before.with(first))) {
             (Err(_), Some(next)) if !first.contains('=') => next,
             (word, _) => Variant { words: vec![word?], continued: None },
         };
         for text in texts {
-            variant.words.push(Word::of(text)?);
+            variant.words.push(Word::parse(text)?);
         }
         variant.check()?;
         Ok(variant)
@@ -150,22 +150,22 @@ impl Variant {
             }
             seen.push(key);
             set(&mut spec, key, value)
-                .map_err(|error| self.explained(format!("{key}: {error}")))?;
+                .map_err(|error| self.explain_error(format!("{key}: {error}")))?;
         }
         for (name, advice) in self.advice_at() {
             advice::parse(&advice)
-                .map_err(|error| self.explained(format!("{ADVICE}@{name}: {error}")))?;
+                .map_err(|error| self.explain_error(format!("{ADVICE}@{name}: {error}")))?;
         }
         match spec.advice.filter(|advice| advice.contains(',')) {
             Some(advice) => advice::parse(&advice)
                 .map(|_| ())
-                .map_err(|error| self.explained(format!("{ADVICE}: {error}"))),
+                .map_err(|error| self.explain_error(format!("{ADVICE}: {error}"))),
             None => Ok(()),
         }
     }
 
     /// Adds to `message` why a word was taken for a value of the list, if one was.
-    fn explained(&self, message: String) -> String {
+    fn explain_error(&self, message: String) -> String {
         match &self.continued {
             None => message,
             Some(word) => {
@@ -233,7 +233,7 @@ impl Variant {
     }
 
     /// `spec` with the series and settings of this variant.
-    pub fn applied(&self, spec: &JobFlags) -> JobFlags {
+    pub fn apply_to(&self, spec: &JobFlags) -> JobFlags {
         let mut own = JobFlags::default();
         for (key, value) in self.settings() {
             set(&mut own, key, value).expect("it was checked when it was read");
@@ -250,13 +250,13 @@ impl Variant {
     /// Adds the variant's name to `error` if its series or settings may be the cause.
     pub fn error(&self, error: Error) -> Error {
         if let Error::Job(filemap_job::Error::Flag { flag: "with", error }) = error {
-            return in_variant(&self.name(), error.to_string());
+            return variant_error(&self.name(), error.to_string());
         }
         if !self.has_settings() {
             return error;
         }
         let error = match (&self.continued, error) {
-            (Some(_), error @ Error::Job(_)) => Error::Usage(self.explained(error.to_string())),
+            (Some(_), error @ Error::Job(_)) => Error::Usage(self.explain_error(error.to_string())),
             (_, error) => error,
         };
         Error::InVariant { variant: self.name(), error: Box::new(error) }
@@ -264,7 +264,7 @@ impl Variant {
 }
 
 impl Word {
-    fn of(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         let Some((key, value)) = text.split_once('=') else {
             if text == GOVERNOR {
                 return Ok(Word::Governor);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_written_out() {
+    fn expands_lists() {
         for (text, expected) in [
             ("baseline", &["baseline"][..]),
             ("baseline,p1", &["baseline", "p1"]),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_in_one_line() {
+    fn invalid_variant_is_a_one_line_error() {
         for (text, words) in [
             ("nothing", &["--variants nothing: unknown series 'nothing'", "advice=random"][..]),
             ("baseline,nothing", &["--variants nothing: unknown series 'nothing'"]),
@@ -402,7 +402,7 @@ mod tests {
             ("governor+p1", "with = 'p1'\ngovernor = true"),
             ("exec=true+split=16", "with = 'baseline'\nexec = true\nsplit = 16"),
         ] {
-            let applied = parse(variant).unwrap()[0].applied(&spec);
+            let applied = parse(variant).unwrap()[0].apply_to(&spec);
             let flags = JobFlags::from_toml(keys).unwrap();
             assert_eq!(applied, spec.clone().overlay(flags), "{variant}");
         }

@@ -27,10 +27,10 @@ pub(crate) fn table(title: &str, waits: &[Wait]) -> Table {
         let spans = number(wait.count as f64);
         vec![wait.cause.clone(), format!("{share:.1} %"), sum, spans, p50, p99, max]
     };
-    let heads = ["share", "in all"].into_iter().chain(SPANS).map(Head::right);
+    let heads = ["share", "in all"].into_iter().chain(SPANS).map(Head::number);
     Table {
         title: title.to_string(),
-        columns: [Head::left("cause")].into_iter().chain(heads).collect(),
+        columns: [Head::text("cause")].into_iter().chain(heads).collect(),
         rows: waits.iter().map(row).collect(),
     }
 }
@@ -46,7 +46,7 @@ mod tests {
         let wait = |cause: &str, spans: &[u64]| {
             let mut histogram = Histogram::default();
             spans.iter().for_each(|&ns| histogram.add(ns));
-            Wait::of(cause, &histogram).unwrap()
+            Wait::from_histogram(cause, &histogram).unwrap()
         };
         let waits = [wait("device", &[1_000, 3_000]), wait("work", &[4_000])];
         assert_eq!(

@@ -115,7 +115,7 @@ fn read_around(index: u64, start: u64, pages: u64) -> Vec<Entry> {
 }
 
 #[test]
-fn what_lies_beyond_the_mapping_is_told_from_read_around() {
+fn separates_pages_beyond_mapping() {
     let job = job(&[5], 100, 120, |_| {});
     let found = explain(&job, &[read_around(105, 89, 32)]);
     let expected =
@@ -142,7 +142,7 @@ fn a_page_accessed_before_and_after_it_left_is_refetched() {
 }
 
 #[test]
-fn a_page_that_left_before_it_was_accessed_is_used_the_second_time_only() {
+fn page_evicted_unused_counts_from_second_read() {
     let job = job(&[5, 6], 0, 2048, |_| {});
     let leaves = fault(6, &[evicted(6, 1), lookup(6, false, 0), added(6, 0, 1)]);
     let found = explain(&job, &[read_around(5, 0, 32), leaves]);
@@ -292,7 +292,7 @@ fn the_log_says_where_readahead_stopped() {
 }
 
 #[test]
-fn a_page_that_comes_again_has_left_unseen() {
+fn reread_page_was_evicted() {
     let job = job(&[5, 5], 0, 2048, |_| {});
     let found = explain(&job, &[read_around(5, 0, 32), read_around(5, 0, 32)]);
     let expected = [(Origin::Used, 1, 0), (Origin::Refetched, 1, 1), (Origin::ReadAround, 62, 31)];

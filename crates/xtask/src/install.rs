@@ -48,7 +48,7 @@ pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<V
     let mut paths = Vec::new();
     for item in items(binary)? {
         let to = base.join(&item.to);
-        place(&item, &to).with_context(|| {
+        install_item(&item, &to).with_context(|| {
             format!("{} cannot be written; give another --prefix", to.display())
         })?;
         paths.push(to);
@@ -203,7 +203,7 @@ fn base(prefix: &Path, destdir: Option<&Path>) -> Result<PathBuf> {
 }
 
 /// Replaces `to` atomically; a running binary cannot be written to.
-fn place(item: &Item, to: &Path) -> Result<()> {
+fn install_item(item: &Item, to: &Path) -> Result<()> {
     let directory = to.parent().context("it lies in a directory")?;
     fs::create_dir_all(directory)?;
     let temporary = to.with_extension(format!("new-{}", std::process::id()));

@@ -39,7 +39,7 @@ pub fn code_blocks(document: &str) -> Vec<CodeBlock<'_>> {
 }
 
 /// The lines of all blocks of this language, with their line numbers from 1.
-pub fn lines_of<'a>(document: &'a str, language: &str) -> Vec<(usize, &'a str)> {
+pub fn code_lines<'a>(document: &'a str, language: &str) -> Vec<(usize, &'a str)> {
     let blocks = code_blocks(document).into_iter().filter(|block| block.language == language);
     blocks.flat_map(|block| (block.line..).zip(block.lines)).collect()
 }
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn selects_blocks_by_language() {
         let text = "a\n```sh\nb\nc\n```\nd\n```toml\ne\n```\n";
-        assert_eq!(lines_of(text, "sh"), [(3, "b"), (4, "c")]);
-        assert_eq!(lines_of(text, "toml"), [(8, "e")]);
+        assert_eq!(code_lines(text, "sh"), [(3, "b"), (4, "c")]);
+        assert_eq!(code_lines(text, "toml"), [(8, "e")]);
     }
 
     #[test]

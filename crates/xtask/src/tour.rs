@@ -83,7 +83,7 @@ pub fn run() -> Result<bool> {
 
 /// The `filemap` commands in a document, with their line numbers.
 fn commands(document: &str) -> Vec<(usize, String)> {
-    markdown::join_commands(markdown::lines_of(document, "sh"))
+    markdown::join_commands(markdown::code_lines(document, "sh"))
         .into_iter()
         .filter_map(|(line, text)| Some((line, markdown::filemap_command(&text)?)))
         .collect()

@@ -24,7 +24,7 @@ pub fn run() -> Result<bool> {
             Action::Patch(diff) => diff.lines().next().unwrap_or_default(),
             Action::Run { command, .. } => command,
         };
-        (place(step.line), name.to_string())
+        (line_name(step.line), name.to_string())
     });
     tree::follow(&repository, names, |tree, number| steps[number].take(tree))
 }
@@ -75,14 +75,14 @@ fn steps(repository: &Repository) -> Result<Vec<Step>> {
             ("text", Some(Step { action: Action::Run { shown: shown @ None, .. }, .. })) => {
                 *shown = Some(lines.into_iter().map(String::from).collect());
             }
-            _ => bail!("{}: a block of '{language}' belongs to no step", place(line)),
+            _ => bail!("{}: a block of '{language}' belongs to no step", line_name(line)),
         }
     }
     ensure!(!steps.is_empty(), "{DOCUMENT} shows no step");
     Ok(steps)
 }
 
-fn place(line: usize) -> String {
+fn line_name(line: usize) -> String {
     format!("{DOCUMENT}:{line}")
 }
 

@@ -20,7 +20,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_is_installed_goes_again() {
+fn uninstall_removes_installed_files() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install");
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();

@@ -141,7 +141,7 @@ fn outside(package: &Package) -> Option<&str> {
 }
 
 #[test]
-fn what_decides_does_not_look_outside() {
+fn decision_crates_do_no_io() {
     for package in packages() {
         let remedy = "see that it reaches neither system nor thread, then add it here";
         assert_eq!(outside(&package), None, "of {}: {remedy}", package.name);
@@ -149,7 +149,7 @@ fn what_decides_does_not_look_outside() {
 }
 
 #[test]
-fn a_library_that_looks_outside_is_found() {
+fn finds_library_with_io() {
     let package = |name: &str, uses: &[&str]| Package {
         name: name.to_string(),
         uses: uses.iter().map(ToString::to_string).collect(),

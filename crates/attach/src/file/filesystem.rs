@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_answers_is_walked() {
+    fn walks_only_responsive_filesystems() {
         let own = vec![mount_at(1, 1, b"/", "ext4"), mount_at(2, 2, b"/merged", "overlay")];
         let of_process = vec![
             mount_at(11, 1, b"/", "ext4"),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_where_a_filesystem_is() {
+    fn parses_mountinfo_line() {
         let line =
             b"36 35 259:1 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/x rw,errors=continue";
         let found = parse_mount(line).expect("a mount");

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_answer_is_given_up() {
+    fn gives_up_on_unresponsive_opener() {
         assert_eq!(run_with_timeout(|| Ok(7)), Ok(7));
         assert_eq!(run_with_timeout(|| Err::<u8, _>("no".into())), Err("no".into()));
         let mut held = Vec::new();

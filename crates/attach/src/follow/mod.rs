@@ -1,9 +1,9 @@
 //! Event streams of sets of processes, in order of time.
 
 mod kernel_faults;
-mod looked_at;
 mod page_tables;
 mod perf_events;
+mod polled;
 mod scan;
 
 pub(crate) use scan::PageTable;
@@ -190,7 +190,7 @@ fn events_error(cause: io::Error) -> Error {
 }
 
 fn timer_error(cause: io::Error) -> Error {
-    Error::refused("a timer", cause, "raise the limit of open files, ulimit -n")
+    Error::refusal("a timer", cause, "raise the limit of open files, ulimit -n")
 }
 
 /// Error for a process that cannot be followed.

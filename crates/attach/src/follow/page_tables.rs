@@ -12,7 +12,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::looked_at::PolledProcess;
+use super::polled::PolledProcess;
 use super::{scan, timer_error};
 use crate::now_ns;
 use crate::process::{self, process_stat};

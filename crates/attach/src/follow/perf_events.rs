@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_records_are_told_once() {
+    fn reports_lost_records_once() {
         let told = |lost: &mut LostRecords, records| {
             let what = EventKind::Lost { records };
             lost.without_reported(Event { at_ns: 0, pid: 1, tid: 1, kind: what })

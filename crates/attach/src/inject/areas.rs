@@ -10,7 +10,7 @@ use crate::process::MapQuery;
 const MAX_AREAS: usize = 4096;
 
 /// The address space of a held thread.
-pub enum AddressSpace {
+pub enum VmaSource {
     Queried(File),
     Listed(Vec<MappedArea>),
 }
@@ -28,25 +28,25 @@ pub struct MappedArea {
     pub is_vdso: bool,
 }
 
-impl AddressSpace {
+impl VmaSource {
     /// Opens `maps` of a held thread. The descriptor refers to one `mm_struct`; while held, the
     /// thread cannot exec into another.
-    pub fn open_for_held_thread(pid: u32, tid: u32) -> io::Result<AddressSpace> {
+    pub fn open_for_held_thread(pid: u32, tid: u32) -> io::Result<VmaSource> {
         let path = format!("/proc/{pid}/task/{tid}/maps");
         let file = File::open(&path)?;
         match query_area(&file, 0) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
-                Ok(AddressSpace::Queried(file))
+                Ok(VmaSource::Queried(file))
             }
-            Ok(_) => Ok(AddressSpace::Queried(file)),
-            Err(_) => Ok(AddressSpace::Listed(parse_maps(&fs::read_to_string(&path)?))),
+            Ok(_) => Ok(VmaSource::Queried(file)),
+            Err(_) => Ok(VmaSource::Listed(parse_maps(&fs::read_to_string(&path)?))),
         }
     }
 
     pub fn at(&self, address: u64) -> Option<MappedArea> {
         match self {
-            AddressSpace::Queried(file) => query_area(file, address).ok(),
-            AddressSpace::Listed(areas) => {
+            VmaSource::Queried(file) => query_area(file, address).ok(),
+            VmaSource::Listed(areas) => {
                 areas.iter().find(|area| area.begin <= address && address < area.end).copied()
             }
         }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_say_the_same() {
+    fn maps_and_query_agree() {
         let text = fs::read_to_string("/proc/self/maps").expect("own mappings");
         let file = File::open("/proc/self/maps").expect("own mappings");
         let listed = parse_maps(&text);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::areas::{AddressSpace, MappedArea};
+use super::areas::{MappedArea, VmaSource};
 use super::machine::{self, CallRemainder, Registers, StopPlace};
 use super::padding::{HeldThread, StubSlot};
 use super::seccomp::FilteredCall;
@@ -161,7 +161,7 @@ impl Injection {
         }
         self.check_rseq(tracee, &original)?;
         self.check_dispatch(tracee, &status)?;
-        let areas = AddressSpace::open_for_held_thread(self.pid, self.tid)
+        let areas = VmaSource::open_for_held_thread(self.pid, self.tid)
             .map_err(|error| self.read_refusal("reading maps", error))?;
         let vdso = areas.at(vdso).filter(|area| area.is_vdso && area.begin == vdso);
         let vdso = vdso.ok_or_else(|| self.no_room());

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_call_are_compared() {
+    fn filter_compares_argument_words() {
         let cases = [(0, 28), (4, 0xc000_003e), (8, 0x1002), (12, 0x7fff), (20, 0x7f00), (32, 1)];
         for (offset, value) in cases {
             assert!(CALL.passes_filter(&allows_if(offset, value)), "{offset}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_no_permission() {
+    fn unknown_instruction_denies() {
         assert!(!CALL.passes_filter(&[]));
         assert!(!CALL.passes_filter(&[instruction(0x20, 0, 0, 61)]));
         assert!(!CALL.passes_filter(&[instruction(0x05, 0, 0, 7)]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_and_memory_are_carried_out() {
+    fn executes_arithmetic_and_memory() {
         let program = [
             instruction(0x00, 0, 0, 5),
             instruction(0x02, 0, 0, 3),

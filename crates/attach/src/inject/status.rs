@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_read() {
+    fn parses_status() {
         let text = "Name:\ta: b\nState:\tt (tracing stop)\nTgid:\t7\nPPid:\t1\nTracerPid:\t9\n\
             NSpid:\t7\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000010000\n\
             SigBlk:\t0000000000000001\nSigIgn:\t0\nSigCgt:\t0\nSeccomp:\t2\n";

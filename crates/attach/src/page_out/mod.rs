@@ -76,7 +76,7 @@ impl PageOut {
                         Some(libc::ENOMEM | libc::EINVAL) => 1,
                         _ => {
                             let what = "taking pages from a process (process_madvise)";
-                            return Err(Error::refused(what, cause, "run this as real root"));
+                            return Err(Error::refusal(what, cause, "run this as real root"));
                         }
                     },
                 };

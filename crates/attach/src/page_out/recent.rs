@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_go_when_its_thread_has_touched_others() {
+    fn page_is_evictable_after_other_touches() {
         let of_thread = u64::from(MIN_THREAD_TOUCHES);
         let mut recent = RecentPages::default();
         (0..of_thread).for_each(|page| recent.touch(1, page));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_stay_are_counted_once() {
+    fn counts_retained_pages_once() {
         let mut recent = RecentPages::default();
         (0..=MAX_OPEN_PAGES).for_each(|page| recent.touch(1, page));
         assert_eq!((recent.is_any_old(), recent.count_late()), (true, 0));

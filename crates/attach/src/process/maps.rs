@@ -81,12 +81,12 @@ mod tests {
 
     use super::*;
 
-    fn path_of(line: &[u8]) -> Option<PathBuf> {
+    fn line_path(line: &[u8]) -> Option<PathBuf> {
         parse_maps_line(line).expect("a mapping").file.map(|file| file.path)
     }
 
     #[test]
-    fn a_line_says_what_is_mapped() {
+    fn parses_maps_line() {
         let line = b"7f0cb3e00000-7f0cb3e28000 r-xs 0001f000 fe:01 1049632                    /a b";
         let file = MappedFile {
             id: FileId { major: 0xfe, minor: 1, inode: 1_049_632 },
@@ -105,19 +105,19 @@ mod tests {
 
     #[test]
     fn hostile_names_are_kept() {
-        let named = |name: &str| path_of(format!("1000-2000 rw-p 0 00:1 5 {name}").as_bytes());
+        let named = |name: &str| line_path(format!("1000-2000 rw-p 0 00:1 5 {name}").as_bytes());
         assert_eq!(named("/x\\012y"), Some("/x\ny".into()));
         assert_eq!(named("/x\\01"), Some("/x\\01".into()));
         assert_eq!(named("/x\\"), Some("/x\\".into()));
         assert_eq!(named("/x (deleted)"), Some("/x (deleted)".into()));
         assert_eq!(named("/x  1000-2000 r"), Some("/x  1000-2000 r".into()));
         let no_utf8 = [b"1000-2000 rw-p 0 00:1 5 /".as_slice(), &[0xff]].concat();
-        assert!(path_of(&no_utf8).is_some());
+        assert!(line_path(&no_utf8).is_some());
     }
 
     #[test]
-    fn what_is_no_files_has_none() {
-        let anonymous = |line: &str| path_of(line.as_bytes()).is_none();
+    fn anonymous_mapping_has_no_file() {
+        let anonymous = |line: &str| line_path(line.as_bytes()).is_none();
         assert!(anonymous("7ffe0000-7ffe1000 rw-p 00000000 00:00 0          [stack]"));
         assert!(anonymous("1000-2000 rw-p 00000000 00:00 0 "));
         assert!(anonymous("1000-2000 rw-p 00000000 00:00 0"));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_says_nothing() {
+    fn ignores_malformed_lines() {
         let lines: [&[u8]; 7] = [
             b"",
             b"-",

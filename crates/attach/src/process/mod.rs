@@ -30,7 +30,7 @@ pub(crate) fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
 fn unreadable(pid: u32, name: &str, cause: io::Error) -> Error {
     match cause.raw_os_error() {
         Some(libc::ENOENT | libc::ESRCH) => Error::Gone { pid },
-        _ => Error::refused(format!("/proc/{pid}/{name}"), cause, &access(pid)),
+        _ => Error::refusal(format!("/proc/{pid}/{name}"), cause, &access(pid)),
     }
 }
 

@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_program_gains_nothing() {
+    fn ordinary_program_gains_no_privileges() {
         assert_eq!(privilege_gain(Path::new("/proc/self/exe")), None);
         assert_eq!(privilege_gain(Path::new("/nowhere")), None);
     }
 
     #[test]
-    fn own_set_user_id_programs_gain_nothing() {
+    fn own_set_user_id_program_gains_no_privileges() {
         let scratch = tempfile::tempdir().unwrap();
         let own = scratch.path().join("own");
         fs::copy("/proc/self/exe", &own).unwrap();

@@ -88,8 +88,8 @@ fn advised(
         let check = Check::run(&advice, &program, again, how, &RealEngines)?;
         advice.check = Some(check);
     }
-    let ran = ModelEngine { profile }.ran(&program, vec![run]);
-    let record = Record::of(&program, provenance::stamped(ran));
+    let ran = ModelEngine { profile }.job_runs(&program, vec![run]);
+    let record = Record::from_job_runs(&program, provenance::stamped(ran));
     advice.footer = Footer::new(std::slice::from_ref(&record), command);
     output.write(&advice.report())?;
     let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice));

@@ -26,7 +26,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
             "--runs {rounds} is out of range; give 1 to {MAX_ROUNDS}"
         )));
     }
-    let (path, kept) = place(args)?;
+    let (path, kept) = output_path(args)?;
     let out = (machine_profile::FLAG, Some(path.as_str()));
     let mut output = args.report.open(&Inputs::default(), &[out])?;
     let target = output.take(machine_profile::FLAG).expect("it was opened");
@@ -38,7 +38,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
 }
 
 /// Path of the profile, and a note about it.
-fn place(args: &CalibrateArgs) -> Result<(String, String), Error> {
+fn output_path(args: &CalibrateArgs) -> Result<(String, String), Error> {
     let Some(path) = &args.output else {
         let path = machine_profile::path()?;
         machine_profile::make_directory(&path)?;

@@ -37,12 +37,12 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&inputs)?;
     let mut plans = Vec::new();
     for (path, input, variants) in jobs {
-        let plan = Plan::of(input, &variants, &asked).map_err(|error| in_file(path, error))?;
+        let plan = Plan::new(input, &variants, &asked).map_err(|error| in_file(path, error))?;
         plans.push((path.filter(|_| !is_one).map(String::from), plan));
     }
     let (again, job_files) = match plans.as_slice() {
         [(None, plan)] => (plan.command.clone(), plan.job_file().into_iter().collect()),
-        _ => (command(&args), args.job_files.iter().map(|path| JobFile::at(path)).collect()),
+        _ => (command(&args), args.job_files.iter().map(|path| JobFile::read(path)).collect()),
     };
     let job_files: Vec<JobFile> = job_files;
     let is_letter = args.output.is_letter();

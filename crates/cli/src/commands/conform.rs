@@ -17,7 +17,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let is_job = input.path.is_some() || own != JobFlags::default();
     let is_program = input.has_tables() || own.is_thrash();
     if is_program {
-        return of_program((&input, &inputs), args).map_err(|error| input.in_file(error));
+        return conform_program((&input, &inputs), args).map_err(|error| input.in_file(error));
     }
     let output = args.output.open(&inputs, &[])?;
     let mut spec = input.spec.clone();
@@ -46,11 +46,14 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => input.command_of("conform", &input.flags),
         None => format!("filemap conform{flags}"),
     };
-    told(output, &conform::of_jobs(&named, &on, args.first, &RealEngines, command)?)
+    write_report(output, &conform::conform_jobs(&named, &on, args.first, &RealEngines, command)?)
 }
 
 /// Likewise for a job with tables.
-fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Result<Outcome, Error> {
+fn conform_program(
+    (input, inputs): (&JobInput, &Inputs),
+    args: ConformArgs,
+) -> Result<Outcome, Error> {
     let path = input.name();
     if args.fuzz.is_some() {
         return Err(not_of_tables("--fuzz", &path));
@@ -66,16 +69,16 @@ fn of_program((input, inputs): (&JobInput, &Inputs), args: ConformArgs) -> Resul
         Some(_) => input.text(),
         None => job_file(&input.spec),
     };
-    let mut found = conform::of_program(&program, &path, &text, &on, &RealEngines, command)?;
+    let mut found = conform::conform_program(&program, &path, &text, &on, &RealEngines, command)?;
     let approximations = input.approximations().unwrap_or_default();
     if !approximations.is_empty() {
         found.footer.scope = format!("{}; {}", approximations.join("; "), found.footer.scope);
     }
-    told(output, &found)
+    write_report(output, &found)
 }
 
 /// Writes the report and determines the outcome.
-fn told(output: Output, found: &ConformRecord) -> Result<Outcome, Error> {
+fn write_report(output: Output, found: &ConformRecord) -> Result<Outcome, Error> {
     output.write(&found.report())?;
     Ok(if found.agrees()? { Outcome::Done } else { Outcome::CheckFailed })
 }

@@ -21,12 +21,12 @@ use filemap_study::govern::{self as study, GovernRecord, ProcessRecord};
 use rustix::process::geteuid;
 
 use crate::args::GovernArgs;
-use crate::ended;
 use crate::error::Error;
+use crate::exit_status;
 use crate::govern::parent::{self, BlockedSignals};
 use crate::govern::{self, Program};
 use crate::output::{Inputs, Output, check_files};
-use crate::{Outcome, say};
+use crate::{Outcome, print_message};
 use filemap_study::{machine_profile, provenance};
 
 /// Governs a program that it runs, or running processes.
@@ -67,7 +67,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let begun = begin_for(args, &program);
     let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
-        say(format!("'{}' runs ungoverned: {reason}", program.path.display()));
+        print_message(format!("'{}' runs ungoverned: {reason}", program.path.display()));
     }
     let session = begun.ok();
     if session.is_none() && output.is_none() && !args.observe {
@@ -85,13 +85,13 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let processes = study::process_records(&statistics, way);
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     if !args.observe && output.is_none() {
-        return Ok(ended::outcome(ended, Ok(())));
+        return Ok(exit_status::outcome(ended, Ok(())));
     }
     let ungoverned = ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes)));
     let mut run =
         GovernRecord::new(processes, statistics.lost_records, footer(SCOPE, command(args)));
     (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
-    let run = run.with_end(in_words(&args.program), ended);
+    let run = run.with_end(arguments_text(&args.program), ended);
     let report = run.report();
     if args.observe {
         // A closed stderr is ignored.
@@ -99,7 +99,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     }
     let checked = check_read(args, &mapped(&run.processes));
     let written = checked.and_then(|()| output.write(&report));
-    Ok(ended::outcome(ended, written))
+    Ok(exit_status::outcome(ended, written))
 }
 
 /// Starts governing the children of this thread, or returns the reason why it cannot.
@@ -118,14 +118,15 @@ fn begin(
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| filemap_govern::remove_stale_directories(directory));
     if directory.is_none() && !args.observe {
-        say(
+        print_message(
             "there is no private directory for the list of advised mappings: if filemap is killed, \
              --release cannot restore it; set XDG_RUNTIME_DIR to one",
         );
     }
-    let session = GovernorSession::start(target, settings(args), directory, |line| say(line))?;
+    let session =
+        GovernorSession::start(target, settings(args), directory, |line| print_message(line))?;
     if session.method() == FollowMethod::PageTables {
-        say("perf events are refused, so page tables are scanned instead, and streams are read \
+        print_message("perf events are refused, so page tables are scanned instead, and streams are read \
              ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
     }
     Ok(session)
@@ -162,14 +163,14 @@ fn tell_left(left: &[UnrestoredMapping]) {
     pids.sort_unstable();
     pids.dedup();
     let flags = pids.iter().map(|pid| format!(" --pid {pid}")).collect::<String>();
-    say(format!(
+    print_message(format!(
         "{} stay advised MADV_RANDOM: {}; run filemap govern --release{flags}",
-        counted(left.len()),
+        count_mappings_text(left.len()),
         first.reason
     ));
 }
 
-fn counted(mappings: usize) -> String {
+fn count_mappings_text(mappings: usize) -> String {
     if mappings == 1 { "1 mapping".to_string() } else { format!("{mappings} mappings") }
 }
 
@@ -247,7 +248,7 @@ fn command(args: &GovernArgs) -> String {
     words.extend(files.map(|(flag, path)| format!("{flag} {}", shell_word(path))));
     if !args.program.is_empty() {
         words.push("--".to_string());
-        words.extend(in_words(&args.program).iter().map(|word| shell_word(word)));
+        words.extend(arguments_text(&args.program).iter().map(|word| shell_word(word)));
     }
     words.join(" ")
 }
@@ -258,12 +259,12 @@ fn settings_flags(args: &GovernArgs) -> Vec<String> {
     let mut flag = |name: &str, value: String| words.extend([name.to_string(), value]);
     args.min_size.iter().for_each(|bytes| flag("--min-size", bytes.to_string()));
     args.largest_window.iter().for_each(|bytes| flag("--largest-window", bytes.to_string()));
-    in_words(&args.include).into_iter().for_each(|glob| flag("--include", glob));
-    in_words(&args.exclude).into_iter().for_each(|glob| flag("--exclude", glob));
+    arguments_text(&args.include).into_iter().for_each(|glob| flag("--include", glob));
+    arguments_text(&args.exclude).into_iter().for_each(|glob| flag("--exclude", glob));
     words
 }
 
 /// Arguments as text.
-fn in_words(words: &[OsString]) -> Vec<String> {
+fn arguments_text(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

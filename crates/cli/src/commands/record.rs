@@ -9,7 +9,7 @@ use filemap_recording::import::{self, ImportStats, TraceFormat};
 
 use crate::args::RecordArgs;
 use crate::error::Error;
-use crate::output::{self, Inputs, Target};
+use crate::output::{self, Inputs, OutputFile};
 use crate::recording;
 use crate::{Outcome, interrupt};
 use filemap_study::input;
@@ -53,8 +53,8 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
 /// Prints the recording at `path` as a job file, preceded by the differences from the recording.
 fn show(path: &str) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
-    let target = Target::stdout()?;
-    let job = recording::job(path)?;
+    let target = OutputFile::stdout()?;
+    let job = recording::read_job(path)?;
     let mut text = String::new();
     for said in &job.approximations {
         text += &format!("# {said}.\n");
@@ -63,7 +63,7 @@ fn show(path: &str) -> Result<Outcome, Error> {
     text += &toml.map_err(|error| Error::CannotRun(format!("{path}: {error}; shorten it")))?;
     if text.len() as u64 > input::MAX_JOB_BYTES {
         let most = format_size(input::MAX_JOB_BYTES);
-        crate::say(format!(
+        crate::print_message(format!(
             "this is longer than a job file can be ({most}); give commands {path} itself"
         ));
     }
@@ -79,23 +79,23 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     let kind = found
         .ok_or_else(|| Error::Usage(format!("--import: unknown kind '{kind}'; known: {known}")))?;
     let (trace, _) = input::regular("trace", path)?;
-    let name = &place(out, path)?;
+    let name = &output_path(out, path)?;
     let mut inputs = Inputs::default();
     inputs.add("the trace", path);
     let mut target = output::open_one("--output", name, &inputs)?;
     let trace = BufReader::with_capacity(1 << 16, trace);
-    let done = import::import(kind, (trace, path), (&mut target, name), &recording::existing);
+    let done = import::import(kind, (trace, path), (&mut target, name), &recording::existing_file);
     let (imported, _) = done?;
     if target.is_stdout() {
         target.finish()?;
-        return told(&mut std::io::stderr(), &imported, name);
+        return print_import_summary(&mut std::io::stderr(), &imported, name);
     }
     target.finish()?;
-    told(&mut Target::stdout()?, &imported, name)
+    print_import_summary(&mut OutputFile::stdout()?, &imported, name)
 }
 
 /// Path of the recording of `what`: `out` if given, else a default that must not exist.
-fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
+fn output_path(out: Option<&str>, what: &str) -> Result<String, Error> {
     let usual = format!("{what}{ENDING}");
     match out {
         Some(name) => Ok(name.to_string()),
@@ -107,7 +107,11 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
 }
 
 /// Prints a summary of the import.
-fn told(to: &mut impl Write, imported: &ImportStats, name: &str) -> Result<Outcome, Error> {
+fn print_import_summary(
+    to: &mut impl Write,
+    imported: &ImportStats,
+    name: &str,
+) -> Result<Outcome, Error> {
     let ImportStats { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
     let mut text = format!(
         "{name}: {faults} faults on files, of {lines} lines\n\

@@ -12,7 +12,7 @@ use filemap_study::schema;
 
 use crate::args::{CompletionsArgs, ManArgs, SchemaArgs};
 use crate::error::{Error, reason};
-use crate::output::Target;
+use crate::output::OutputFile;
 use crate::{Outcome, command, examples};
 
 /// Exit codes and their meanings.
@@ -72,8 +72,8 @@ pub fn man(args: &ManArgs) -> Result<Outcome, Error> {
         write_man_pages(Path::new(directory)).map_err(|error| not_written(directory, &error))?;
         return Ok(Outcome::Done);
     }
-    let target = Target::stdout()?;
-    let root = built();
+    let target = OutputFile::stdout()?;
+    let root = build_command();
     let page = match &args.command {
         None => Some(&root),
         Some(name) => root.get_subcommands().find(|page| page.get_name() == name),
@@ -89,7 +89,7 @@ pub fn man(args: &ManArgs) -> Result<Outcome, Error> {
 
 /// Prints the completion script of a shell.
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome, Error> {
-    Target::stdout()?.write(&script(args.shell))?;
+    OutputFile::stdout()?.write(&script(args.shell))?;
     Ok(Outcome::Done)
 }
 
@@ -99,13 +99,13 @@ pub fn schema(args: &SchemaArgs) -> Result<Outcome, Error> {
         let text = serde_json::to_string_pretty(schema).expect("a schema is JSON");
         text + "\n"
     };
-    let schemas = schema::all();
+    let schemas = schema::all_schemas();
     let Some(directory) = &args.output else {
         let name = args.name.as_deref().unwrap_or_default();
         let found = schemas.iter().find(|(known, _)| *known == name);
         let names = schemas.iter().map(|(name, _)| *name);
         let (_, schema) = found.ok_or_else(|| unknown("schema", name, names))?;
-        Target::stdout()?.write(text(schema).as_bytes())?;
+        OutputFile::stdout()?.write(text(schema).as_bytes())?;
         return Ok(Outcome::Done);
     };
     let written = fs::create_dir_all(directory).and_then(|()| {
@@ -132,7 +132,7 @@ fn not_written(directory: &str, error: &io::Error) -> Error {
 /// # Errors
 /// If a file cannot be written.
 pub fn write_man_pages(directory: &Path) -> io::Result<()> {
-    let root = built();
+    let root = build_command();
     fs::create_dir_all(directory)?;
     [&root].into_iter().chain(root.get_subcommands()).try_for_each(|page| {
         let name = page.get_display_name().unwrap_or(page.get_name());
@@ -156,7 +156,7 @@ fn script(shell: Shell) -> Vec<u8> {
 }
 
 /// The command with full names of subcommands.
-fn built() -> Command {
+fn build_command() -> Command {
     let mut root = command().disable_help_subcommand(true);
     root.build();
     root
@@ -200,10 +200,10 @@ fn section(page: &mut Roff, title: &str, entries: &[(&str, &str)]) {
 fn example_section(page: &mut Roff, command: &Command, root: &Command) {
     let shown: Vec<_> = if command.get_name() == root.get_name() {
         root.get_subcommands()
-            .filter_map(|c| examples::of(c.get_name()).into_iter().next())
+            .filter_map(|c| examples::examples_for(c.get_name()).into_iter().next())
             .collect()
     } else {
-        examples::of(command.get_name())
+        examples::examples_for(command.get_name())
     };
     page.control("SH", ["EXAMPLES"]);
     for example in shown {

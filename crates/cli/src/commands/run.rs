@@ -47,7 +47,7 @@ fn recorded(
             }
             // A separate run, as tracing takes time.
             EngineKind::Kernel => {
-                log.write_observed(&traced_job::observe(&planned.job, &RealEngines)?)?
+                log.write_observed(&traced_job::observe_kernel(&planned.job, &RealEngines)?)?
             }
         }
     }

@@ -89,14 +89,14 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let found = search.run(keeper.read(&search)?)?;
     let is_interrupted = keeper.interrupts.times() > 0;
     if is_interrupted && found.drawn == 0 {
-        progress::tell("interrupted before a job was tried: nothing was found");
+        progress::print_line("interrupted before a job was tried: nothing was found");
         return Ok(Outcome::Interrupted);
     }
     if is_interrupted {
         tell_terminal();
     }
     let mut record = search.record(found, footer)?;
-    record.footer.command += &format!(" --jobs {}", record.drawn());
+    record.footer.command += &format!(" --jobs {}", record.drawn_jobs());
     // An interrupted search with a state file writes them once it has been resumed and completed.
     let goes_on = keeper.interrupts.times() > 0 && keeper.state.is_some();
     if let Some(files) = files.filter(|_| !goes_on) {
@@ -109,6 +109,6 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
 /// Tells a user who interrupted the search in a terminal what still takes time.
 fn tell_terminal() {
     if stderr().is_terminal() {
-        crate::say("the jobs found are being shrunk; interrupt again to skip that");
+        crate::print_message("the jobs found are being shrunk; interrupt again to skip that");
     }
 }

@@ -7,7 +7,7 @@ use filemap_job::JobSpec;
 use crate::Outcome;
 use crate::error::Error;
 use crate::job_input::JobInput;
-use crate::output::Target;
+use crate::output::OutputFile;
 use filemap_study::machine_profile;
 
 /// Prints the job `input`. Engine, kernel, series, profile and runs are only included if it names
@@ -33,7 +33,7 @@ fn print(program: &JobSpec, warnings: &[String]) -> Result<Outcome, Error> {
             "the job cannot be written as a job file: {error}; give smaller numbers"
         ))
     })?;
-    let mut target = Target::stdout()?;
+    let mut target = OutputFile::stdout()?;
     target.write_all(text.as_bytes()).map_err(|error| crate::output::failed_on_stdout(&error))?;
     target.finish()?;
     Ok(Outcome::Done)

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::lead::{Identity, Lead};
+use super::path::{Identity, ResolvedPath};
 use crate::error::Error;
 use crate::job_flags::JobFlagValues;
 use crate::job_input::JobInput;
@@ -27,7 +27,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// The inputs of the job `input`, with the kernel images of `flags` and their modules.
-    pub fn of(flags: &JobFlagValues, input: &JobInput) -> Self {
+    pub fn from_flags(flags: &JobFlagValues, input: &JobInput) -> Self {
         let mut files = Vec::new();
         let mut add = |what: String, path: &str| files.push((what, path.to_string()));
         let spec = &input.spec;
@@ -78,8 +78,8 @@ impl Inputs {
         }
         let (stdin, stderr) = (io::stdin(), io::stderr());
         self.open.extend([
-            ("the program's stdin", libc::STDIN_FILENO, Identity::of_open(stdin.as_fd())),
-            ("the program's stderr", libc::STDERR_FILENO, Identity::of_open(stderr.as_fd())),
+            ("the program's stdin", libc::STDIN_FILENO, Identity::from_fd(stdin.as_fd())),
+            ("the program's stderr", libc::STDERR_FILENO, Identity::from_fd(stderr.as_fd())),
         ]);
     }
 
@@ -118,10 +118,10 @@ pub fn check_only(flag: &'static str, path: &str, inputs: &Inputs) -> Result<(),
 fn places<'a>(outputs: &[(&'static str, &'a str)]) -> Result<Vec<Destination<'a>>, Error> {
     let mut places = vec![Destination::stdout()];
     for &(flag, path) in outputs {
-        let place = Destination::of(flag, path);
+        let place = Destination::new(flag, path);
         match places.iter().find(|other| place.is(other)) {
             Some(other) if place.is_stdout => return Err(both_on_stdout(&place, other)),
-            Some(other) => return Err(refused(&place, &other.name())),
+            Some(other) => return Err(refusal(&place, &other.name())),
             None => {}
         }
         places.push(place);
@@ -135,26 +135,26 @@ fn check_places(places: &[Destination], inputs: &Inputs) -> Result<(), Error> {
     for place in places {
         let own = own.iter().filter(|_| place.flag != machine_profile::FLAG);
         for (what, path) in inputs.files.iter().chain(own) {
-            let input = Identity::of_path(Path::new(path));
+            let input = Identity::from_path(Path::new(path));
             if place.identity.is_some() && place.identity == input {
-                return Err(refused(place, &format!("{what} '{path}'")));
+                return Err(refusal(place, &format!("{what} '{path}'")));
             }
         }
         for (what, number, identity) in &inputs.open {
             if place.replaces(*number) && place.identity.is_some() && place.identity == *identity {
-                return Err(refused(place, what));
+                return Err(refusal(place, what));
             }
         }
         for directory in &inputs.modules {
             if place.lies_below(&Path::new(directory).join("lib/modules")) {
-                return Err(refused(place, &format!("a file of --modules '{directory}'")));
+                return Err(refusal(place, &format!("a file of --modules '{directory}'")));
             }
         }
     }
     Ok(())
 }
 
-fn refused(place: &Destination, other: &str) -> Error {
+fn refusal(place: &Destination, other: &str) -> Error {
     let remedy = match place.flag {
         STDOUT => "send stdout elsewhere".to_string(),
         flag => format!("give {flag} another file"),
@@ -178,19 +178,19 @@ struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    fn of(flag: &'static str, path: &'a str) -> Self {
+    fn new(flag: &'static str, path: &'a str) -> Self {
         let is_stdout = is_stdout(path);
         let identity = if is_stdout {
             Destination::stdout().identity
         } else {
-            Identity::of_path(Path::new(path))
+            Identity::from_path(Path::new(path))
         };
         Destination { flag, path, is_stdout, identity }
     }
 
     /// Default destination of the report.
     fn stdout() -> Self {
-        let identity = Identity::of_open(io::stdout().as_fd());
+        let identity = Identity::from_fd(io::stdout().as_fd());
         Destination { flag: STDOUT, path: "-", is_stdout: false, identity }
     }
 
@@ -207,8 +207,8 @@ impl<'a> Destination<'a> {
     /// Whether writing here replaces the contents of the file open as `number`, instead of
     /// appending through that descriptor or stdout.
     fn replaces(&self, number: RawFd) -> bool {
-        let lead = Lead::of(Path::new(self.path));
-        let is_open_file = matches!(lead, Ok(Lead::Descriptor(own)) if own == number);
+        let lead = ResolvedPath::resolve(Path::new(self.path));
+        let is_open_file = matches!(lead, Ok(ResolvedPath::Descriptor(own)) if own == number);
         self.flag != STDOUT && !self.is_stdout && !is_open_file
     }
 
@@ -243,5 +243,5 @@ fn contains(directory: &Path, file: (u64, u64)) -> bool {
 
 /// Whether `path` refers to stdout, under any name.
 pub fn is_stdout(path: &str) -> bool {
-    path == "-" || matches!(Lead::of(Path::new(path)), Ok(Lead::Descriptor(1)))
+    path == "-" || matches!(ResolvedPath::resolve(Path::new(path)), Ok(ResolvedPath::Descriptor(1)))
 }

@@ -6,21 +6,21 @@
 //! all of its old contents or all of the new ones. Pipes, devices and inherited files (`/dev/fd/N`)
 //! are written to directly.
 
+mod file;
 mod flags;
 mod inputs;
-mod lead;
+mod path;
 mod replacement;
-mod target;
 
 use filemap_report::{Format, Letter, Report};
 use filemap_study::console;
 
 use crate::error::Error;
 
+pub use file::{OutputFile, failed_on_stdout};
 pub use flags::{ComparisonFlags, OutputFlags, ReportFiles};
 pub use inputs::{Inputs, check_files, check_only, is_stdout};
 pub use replacement::abandon;
-pub use target::{Target, failed_on_stdout};
 
 /// Makes writes beyond the file size limit (`ulimit -f`) fail. By default, SIGXFSZ kills the
 /// process.
@@ -33,9 +33,9 @@ pub fn fail_at_size_limit() {
 ///
 /// # Errors
 /// If it is one of `inputs` or another name of stdout, or cannot be written to.
-pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
+pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<OutputFile, Error> {
     check_only(flag, path, inputs)?;
-    Target::open(path)
+    OutputFile::open(path)
 }
 
 /// [`open_one`] for an output that is written over a long time: until it is complete it is named
@@ -43,9 +43,9 @@ pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targe
 ///
 /// # Errors
 /// As for [`open_one`]; also if `path.part` exists.
-pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
+pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<OutputFile, Error> {
     check_only(flag, path, inputs)?;
-    Target::open_part(path)
+    OutputFile::open_part(path)
 }
 
 /// The outputs of a command, opened before any job runs so that an unwritable output does not waste
@@ -53,9 +53,9 @@ pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targ
 pub struct Output {
     format: Format,
     /// Output files in addition to the printed report, by flag.
-    targets: Vec<(&'static str, Target)>,
+    targets: Vec<(&'static str, OutputFile)>,
     /// Destination of the printed report, unless a file goes to stdout.
-    stdout: Option<Target>,
+    stdout: Option<OutputFile>,
 }
 
 impl Output {
@@ -75,10 +75,10 @@ impl Output {
         inputs::check(&named, inputs)?;
         let mut targets = Vec::new();
         for (flag, path) in named {
-            targets.push((flag, Target::open(path)?));
+            targets.push((flag, OutputFile::open(path)?));
         }
         let taken = targets.iter().any(|(_, target)| target.is_stdout());
-        let stdout = if taken { None } else { Some(Target::stdout()?) };
+        let stdout = if taken { None } else { Some(OutputFile::stdout()?) };
         Ok(Output { format, targets, stdout })
     }
 
@@ -89,7 +89,7 @@ impl Output {
     pub fn open_files(files: &ReportFiles, inputs: &Inputs) -> Result<Self, Error> {
         let named: Vec<(&'static str, &str)> = files.named().collect();
         check_files(&named, inputs)?;
-        let open = |(flag, path)| Ok((flag, Target::open(path)?));
+        let open = |(flag, path)| Ok((flag, OutputFile::open(path)?));
         let targets = named.into_iter().map(open).collect::<Result<_, Error>>()?;
         Ok(Output { format: Format::Table, targets, stdout: None })
     }
@@ -100,7 +100,7 @@ impl Output {
     }
 
     /// Takes the output of `flag`, which the command writes itself.
-    pub fn take(&mut self, flag: &str) -> Option<Target> {
+    pub fn take(&mut self, flag: &str) -> Option<OutputFile> {
         let at = self.targets.iter().position(|(name, _)| *name == flag)?;
         Some(self.targets.remove(at).1)
     }

@@ -33,12 +33,12 @@ impl Replacement {
     ///
     /// # Errors
     /// If no file can be created in the directory, or the existing one cannot be replaced.
-    pub fn of(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
+    pub fn new(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
         let directory = replaceable(&path, old.as_ref())?;
-        let (file, temporary) = match nameless(directory) {
+        let (file, temporary) = match create_unnamed(directory) {
             Ok(file) => (file, None),
-            Err(error) if has_no_nameless(&error) => {
-                let (file, temporary) = named(directory, create)?;
+            Err(error) if lacks_unnamed_files(&error) => {
+                let (file, temporary) = create_named(directory, create)?;
                 (file, Some(temporary))
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
@@ -54,7 +54,7 @@ impl Replacement {
     ///
     /// # Errors
     /// As for [`Replacement::of`]; also if `path.part` exists.
-    pub fn in_part(place: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
+    pub fn new_partial(place: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
         replaceable(&place, old.as_ref())?;
         let mut name = place.file_name().unwrap_or_default().to_owned();
         name.push(PART);
@@ -79,7 +79,7 @@ impl Replacement {
     ///
     /// # Errors
     /// If that fails; the old contents are unchanged.
-    pub fn place(self) -> io::Result<()> {
+    pub fn commit(self) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         if let Some(old) = &self.old {
             take_over(&self.file, old)?;
@@ -92,7 +92,9 @@ impl Replacement {
             Some(temporary) => temporary.persist(&self.path)?,
             None if self.old.is_none() && link(&self.file, &self.path).is_ok() => {}
             // `linkat(2)` does not replace existing files.
-            None => named(directory, |path| link(&self.file, path))?.1.persist(&self.path)?,
+            None => {
+                create_named(directory, |path| link(&self.file, path))?.1.persist(&self.path)?
+            }
         }
         // The contents are synced; not every filesystem can sync the directory.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
@@ -133,7 +135,7 @@ fn is_kept_in_place(path: &Path, old: &Metadata, directory: &Path) -> bool {
 }
 
 /// Creates an unnamed file in `directory`, which vanishes when this process exits for any reason.
-fn nameless(directory: &Path) -> io::Result<File> {
+fn create_unnamed(directory: &Path) -> io::Result<File> {
     if !Path::new("/proc/self/fd").exists() {
         return Err(rustix::io::Errno::OPNOTSUPP.into());
     }
@@ -142,7 +144,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
 }
 
 /// Whether the error means that the filesystem does not support unnamed files.
-fn has_no_nameless(error: &io::Error) -> bool {
+fn lacks_unnamed_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOSYS))
 }
 
@@ -156,7 +158,7 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Calls `make` with an unused name in `directory`.
-fn named<T>(
+fn create_named<T>(
     directory: &Path,
     make: impl FnMut(&Path) -> io::Result<T>,
 ) -> io::Result<(T, TempPath)> {
@@ -191,13 +193,13 @@ mod tests {
 
     /// A replacement of `path` as on a filesystem without `O_TMPFILE`.
     fn with_name(path: &Path) -> Replacement {
-        let (file, temporary) = named(path.parent().unwrap(), create).unwrap();
+        let (file, temporary) = create_named(path.parent().unwrap(), create).unwrap();
         let old = fs::metadata(path).ok();
         Replacement { path: path.to_owned(), old, file, temporary: Some(temporary) }
     }
 
     #[test]
-    fn a_file_with_a_name_for_the_time_being_is_placed_or_gone() {
+    fn temporary_file_is_renamed_or_removed() {
         use std::io::Write;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
@@ -205,7 +207,7 @@ mod tests {
             let mut replacement = with_name(&path);
             replacement.file().write_all(contents.as_bytes()).unwrap();
             assert_eq!(names(directory.path()).len(), 1 + usize::from(contents == "second"));
-            replacement.place().unwrap();
+            replacement.commit().unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), contents);
             assert_eq!(names(directory.path()), ["file"]);
         }
@@ -214,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_placed_leaves_nothing() {
+    fn failed_replacement_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("place");
-        for replacement in [with_name(&path), Replacement::of(path.clone(), None).unwrap()] {
+        for replacement in [with_name(&path), Replacement::new(path.clone(), None).unwrap()] {
             fs::create_dir_all(&path).unwrap();
-            assert!(replacement.place().is_err());
+            assert!(replacement.commit().is_err());
         }
         assert_eq!(names(directory.path()), ["place"]);
     }

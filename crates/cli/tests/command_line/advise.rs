@@ -58,7 +58,7 @@ fn best(report: &Value, answer: &Value) -> Option<String> {
 }
 
 #[test]
-fn no_report_goes_over_what_was_recorded() {
+fn reports_do_not_overwrite_recordings() {
     let scratch = Scratch::new("advise_over");
     scratch.file("r", recording(random(200)));
     for (flag, name, what) in [
@@ -83,7 +83,7 @@ fn no_report_goes_over_what_was_recorded() {
 }
 
 #[test]
-fn random_lookups_are_advised_random() {
+fn advises_random_for_random_lookups() {
     let scratch = Scratch::new("advise_random");
     let path = scratch.file("r", recording(random(2000)));
     let report = json(&format!("advise {path} --read-ahead-kb 8192 --json -"));
@@ -106,7 +106,7 @@ fn random_lookups_are_advised_random() {
 
 /// Predictions equal the results of `run` for the same program and setting.
 #[test]
-fn what_is_predicted_is_what_run_says() {
+fn prediction_equals_run() {
     let scratch = Scratch::new("advise_run");
     let path = scratch.file("r", recording(random(500)));
     let report = json(&format!("advise {path} --json -"));
@@ -159,7 +159,7 @@ fn the_same_recording_gets_the_same_advice() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn refuses_files_that_are_not_recordings() {
     let scratch = Scratch::new("advise_refused");
     let job = scratch.file("job.toml", "workload = 'random'\nfile_size = '1m'\naccesses = 2\n");
     let timed = "[[file]]\nname = 'f'\nsize = '1m'\n[[open]]\nname = 'f'\nfile = 'f'\n[[mapping]]\n\

@@ -150,7 +150,7 @@ fn sizes() {
 }
 
 #[test]
-fn values_are_shown_as_they_were_given() {
+fn values_are_shown_as_entered() {
     for (value, shown) in [(" 4k", "' 4k' is no size"), ("4  x", "'4  x'"), ("4k ", "'4k '")] {
         let mut command = filemap("run --workload random --file-size");
         let output = command.arg(value).output().unwrap();
@@ -163,7 +163,7 @@ fn values_are_shown_as_they_were_given() {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn refuses_flags_without_effect() {
     let compare = "compare --workload random --file-size 1m --accesses 9";
     for (args, words) in [
         ("conform --seed 5", &["--seed goes with --fuzz", "--workload"] as &[&str]),

@@ -39,7 +39,7 @@ fn fails(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_profile_comes_out_that_the_model_takes() {
+fn writes_profile_the_model_reads() {
     let scratch = Scratch::new("calibrate");
     let profile = scratch.file("profile.toml", "what was there before");
     let report = scratch.path("report.json");
@@ -71,7 +71,7 @@ fn a_profile_comes_out_that_the_model_takes() {
 }
 
 #[test]
-fn what_is_in_the_way_is_said_before_anything_is_measured() {
+fn reports_obstacles_before_measuring() {
     if !has_disk() {
         return;
     }
@@ -95,7 +95,7 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
 }
 
 #[test]
-fn a_calibration_that_fails_leaves_no_profile() {
+fn failed_calibration_leaves_no_profile() {
     if !has_disk() {
         return;
     }
@@ -108,7 +108,7 @@ fn a_calibration_that_fails_leaves_no_profile() {
 
 #[test]
 #[ignore = "measures the disk: 5 s of a processor"]
-fn the_model_goes_by_the_profile_of_the_user() {
+fn model_uses_user_profile() {
     let scratch = Scratch::new("calibrate-user");
     let state = scratch.path("state-home");
     let of_user = |args: &str| {

@@ -45,7 +45,7 @@ fn pages(variant: &Value) -> u64 {
 
 /// The advice of the answer replaces the program's own bad advice.
 #[test]
-fn what_is_predicted_is_measured() {
+fn check_measures_prediction() {
     if !crate::has_disk() {
         return;
     }
@@ -80,7 +80,7 @@ fn what_is_predicted_is_measured() {
 
 /// A program with different output under advice fails the check.
 #[test]
-fn another_output_fails_the_check() {
+fn different_output_fails_the_check() {
     if !crate::has_disk() {
         return;
     }
@@ -141,14 +141,14 @@ fn recording(command: &[&str], path: &Path, protection: u32, more: Option<EventK
 }
 
 #[test]
-fn what_cannot_be_checked_is_told_in_one_line() {
+fn uncheckable_advice_is_a_one_line_error() {
     let place = Place::new("check_refused");
     let nowhere = Path::new("/nowhere/data");
     let ran = place.scratch.path("ran");
     let touch: &[&str] = &["touch", &ran];
     let protect = EventKind::Protect {
         mapping: 0,
-        pages: filemap_recording::Pages { first: 0, pages: 1 },
+        pages: filemap_recording::MappingPages { first: 0, pages: 1 },
         protection: 3,
     };
     let write = EventKind::Touch { mapping: 0, page: 5, is_write: true };
@@ -181,7 +181,7 @@ fn what_cannot_be_checked_is_told_in_one_line() {
 
 /// A signal ends the program and the command, and nothing is left.
 #[test]
-fn a_check_that_is_ended_leaves_nothing_behind() {
+fn interrupted_check_leaves_nothing() {
     let place = Place::new("check_ended");
     let [program, data] = place.lookups();
     let slow = place.scratch.path("slow");
@@ -203,7 +203,7 @@ fn a_check_that_is_ended_leaves_nothing_behind() {
 
 /// A program that stops itself is reported and killed.
 #[test]
-fn a_program_that_stops_is_ended() {
+fn stopped_program_is_killed() {
     let place = Place::new("check_stops");
     let [program, data] = place.lookups();
     let stops = place.scratch.path("stops");

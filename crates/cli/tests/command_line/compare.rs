@@ -7,7 +7,7 @@ use crate::{Scratch, filemap, json, stderr, stdout, undated};
 const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 
 #[test]
-fn cells_are_those_of_the_variants() {
+fn matrix_has_a_cell_per_variant() {
     let report = json(&format!("{JOB} --variants baseline,p1,p1+p2 --json -"));
     assert_eq!(report["schema"], 2);
     let cells = report["cells"].as_array().unwrap();
@@ -25,7 +25,7 @@ fn cells_are_those_of_the_variants() {
 }
 
 #[test]
-fn lists_may_have_blanks() {
+fn lists_allow_blanks() {
     let args = format!("{JOB} --json - --variants");
     let cells = |words: &[&str]| {
         let output = filemap(&args).args(words).output().unwrap();
@@ -40,7 +40,7 @@ fn lists_may_have_blanks() {
 }
 
 #[test]
-fn the_command_of_a_report_repeats_it() {
+fn report_command_repeats_it() {
     let report = undated(&format!("{JOB} --seed 5 --variants baseline,mmap-miss"));
     let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
     assert_eq!(report, undated(command));
@@ -68,7 +68,7 @@ fn csv_has_one_line_a_cell_and_counter() {
 
 /// Warns of a change that affects no decision of the job, and only of such a change.
 #[test]
-fn a_job_that_cannot_see_a_change_is_warned_of() {
+fn warns_if_job_is_unaffected() {
     let whole = "compare --workload sequential --file-size 1m --accesses 64 --advice random";
     let report = json(&format!("{whole} --variants baseline,vma-bound --json -"));
     let warnings = report["warnings"].as_array().unwrap();
@@ -87,7 +87,7 @@ fn a_job_that_cannot_see_a_change_is_warned_of() {
 }
 
 #[test]
-fn a_variant_without_effect_is_warned_of() {
+fn warns_of_variant_without_effect() {
     let report = json(&format!("{JOB} --private --variants baseline,split=16 --json -"));
     let warnings = report["warnings"].as_array().unwrap();
     let split = |warning: &Value| warning.as_str().is_some_and(|text| text.contains("--split 16"));
@@ -140,7 +140,7 @@ fn a_kernel_takes_a_governor_and_no_series() {
 
 /// A variant equals the job with its settings as flags: separate commands give the same runs.
 #[test]
-fn settings_are_those_of_the_flags() {
+fn settings_follow_flags() {
     let job = "--workload random --file-size 64m --accesses 500 --map-len 32m";
     for (variant, flags) in [
         ("advice=random", "--advice random"),
@@ -185,7 +185,7 @@ fn settings_are_those_of_the_flags() {
 }
 
 #[test]
-fn a_sweep_is_written_out_and_repeated_exactly() {
+fn sweep_is_reproducible() {
     let mut command = filemap(JOB);
     command.args(["--variants", "baseline, read-ahead-kb=16,512+p1, advice=random", "--json", "-"]);
     let output = command.output().unwrap();
@@ -251,7 +251,7 @@ fn a_regression_is_named() {
 
 /// A cell with two outcomes over seeds can look unchanged with a single seed.
 #[test]
-fn a_cell_with_several_outcomes_is_warned_of_with_one_seed() {
+fn warns_of_several_outcomes_with_one_seed() {
     let job = "compare --workload random --file-size 20g --ram 8g --read-ahead-kb 8192 \
                --variants baseline,p2";
     let report = json(&format!("{job} --json -"));
@@ -291,7 +291,7 @@ fn variants_that_no_running_kernel_has_are_exit_4() {
 }
 
 #[test]
-fn variants_that_are_the_same_job_are_told() {
+fn warns_of_equal_variants() {
     let of = |variants: &str| {
         let job = "--workload random --file-size 64m --accesses 100";
         stdout(&format!("compare {job} --variants {variants}"))

@@ -55,7 +55,7 @@ const INTRUDER: &str = "while :; do dd if=$0 iflag=nocache count=0 2>/dev/null; 
 
 #[test]
 #[ignore = "races with another process on purpose: a run may slip through"]
-fn a_pattern_that_somebody_disturbs_every_time_is_named() {
+fn names_disturbed_pattern() {
     let scratch = Scratch::new("conform-disturbed");
     let path = scratch.file("file", vec![1; 4 << 20]);
     let json = scratch.path("report.json");
@@ -84,7 +84,7 @@ fn a_pattern_that_somebody_disturbs_every_time_is_named() {
 }
 
 #[test]
-fn other_rules_do_not() {
+fn other_rules_disagree() {
     // Large folios of streams on ext4 are newer than 6.12.
     let job = "conform --kernel 6.12 --workload sequential --accesses 500 --file-size 4m";
     let Some(report) = report(job, 1) else { return };

@@ -29,7 +29,7 @@ fn a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn a_log_ends_with_its_reader() {
+fn log_ends_if_reader_closes() {
     let evicting = ENDLESS.replace("first", "sequential --cache-limit 512k");
     let args = format!("{evicting} --log -");
     let mut child = Running::start(&mut filemap(&args));
@@ -43,7 +43,7 @@ fn a_log_ends_with_its_reader() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn reports_full_disk() {
     let Ok(full) = File::options().write(true).open("/dev/full") else {
         skip("there is no /dev/full");
         return;
@@ -64,7 +64,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn a_command_that_a_signal_ends_says_which() {
+fn reports_terminating_signal() {
     for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10)] {
         let child = Running::start(&mut filemap(ENDLESS));
         sleep(Duration::from_millis(300));
@@ -75,7 +75,7 @@ fn a_command_that_a_signal_ends_says_which() {
 }
 
 #[test]
-fn a_hangup_that_was_ignored_stays_ignored() {
+fn ignored_hangup_stays_ignored() {
     let script = format!("trap '' HUP; exec {} {ENDLESS}", env!("CARGO_BIN_EXE_filemap"));
     let mut child = Running::start(Command::new("sh").args(["-c", &script]));
     sleep(Duration::from_millis(300));

@@ -65,7 +65,7 @@ fn the_causes_add_up_to_the_pages_read() {
 }
 
 #[test]
-fn a_programs_segments_are_told_from_what_lies_between() {
+fn explains_segments_and_gaps() {
     let scratch = Scratch::new("explain-elf");
     let program = env!("CARGO_BIN_EXE_filemap");
     let job = format!("--workload elf --file {program}");
@@ -95,7 +95,7 @@ fn the_report_is_narrow_enough() {
 }
 
 #[test]
-fn the_json_has_its_keys() {
+fn json_has_contract_keys() {
     let scratch = Scratch::new("explain-json");
     let explanation = explained(&scratch, JOBS[0]).expect("the model runs everywhere");
     for key in [
@@ -179,7 +179,7 @@ fn by_table(explanation: &Value) -> Vec<(Value, Value)> {
 }
 
 #[test]
-fn a_job_of_two_files_is_explained_alike_by_a_kernel() {
+fn kernel_explains_two_files_like_the_model() {
     let scratch = Scratch::new("explain-tables");
     let job = scratch.file("tables.toml", TABLES);
     let model = explained(&scratch, &format!("{job} --kernel host")).expect("the model runs");
@@ -208,7 +208,7 @@ fn a_job_of_two_files_is_explained_alike_by_a_kernel() {
 
 /// A job file with one mapping gives the same report as the equivalent flags.
 #[test]
-fn one_mapping_has_one_report_however_it_is_written() {
+fn single_mapping_report_is_independent_of_form() {
     let scratch = Scratch::new("explain-one");
     let tables = "read_ahead_kb = 512\nwith = 'mmap-miss'
         [[file]]\nname = 'f'\nsize = '64m'\n[[open]]\nname = 'o'\nfile = 'f'
@@ -257,7 +257,7 @@ fn many_files_are_summed() {
 }
 
 #[test]
-fn jobs_that_no_trace_follows_are_refused() {
+fn refuses_jobs_tracing_cannot_follow() {
     let scratch = Scratch::new("explain-refused");
     let with = |more: &str| scratch.file("job.toml", format!("{TABLES}{more}"));
     let second = "[[thread]]\nname = 'x'";
@@ -277,7 +277,7 @@ fn jobs_that_no_trace_follows_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused() {
+fn refuses_unexplainable_jobs() {
     let job = "explain --workload random --file-size 1m";
     for (args, code, words) in [
         ("explain", 2, &["--file-size is missing"] as &[&str]),
@@ -298,7 +298,7 @@ fn what_cannot_be_explained_is_refused() {
 
 /// Remedies have the same figures as `run` and `compare` with these settings.
 #[test]
-fn what_would_help_is_what_a_run_with_that_setting_does() {
+fn remedies_match_runs_with_the_setting() {
     let scratch = Scratch::new("explain-remedies");
     let job = "--workload random --file-size 1g --read-ahead-kb 512";
     let remedies = explained(&scratch, job).expect("the model runs everywhere")["remedies"].take();
@@ -342,7 +342,7 @@ fn what_would_help_is_what_a_run_with_that_setting_does() {
 }
 
 #[test]
-fn where_nothing_would_help_it_says_so() {
+fn reports_if_no_remedy_helps() {
     let output = filemap("explain --workload first --file-size 4k --accesses 1").output();
     let text = String::from_utf8(output.expect("it starts").stdout).expect("reports are text");
     assert!(
@@ -352,7 +352,7 @@ fn where_nothing_would_help_it_says_so() {
 }
 
 #[test]
-fn seeds_are_runs_beside_the_explained_one() {
+fn seeds_add_runs_to_explanation() {
     let scratch = Scratch::new("explain-seeds");
     let found = explained(&scratch, &format!("{} --seeds 3", JOBS[0])).expect("the model runs");
     let record = json(&format!("run {} --seeds 3 --json -", JOBS[0]));

@@ -153,7 +153,7 @@ fn refuses_invalid_options_with_a_remedy() {
 }
 
 #[test]
-fn signals_end_it() {
+fn signals_end_folio_ops() {
     let long = "folio-ops --size 64m --runs 1000";
     for (signal, number) in [("INT", 2), ("TERM", 15)] {
         let child = Running::start(&mut filemap(long));

@@ -45,7 +45,7 @@ fn programs_end_as_they_do_alone() {
 
 /// Ignored signals stay ignored, closed descriptors closed, and the rest is as under a shell.
 #[test]
-fn programs_inherit_what_the_command_did() {
+fn programs_inherit_descriptors_and_signals() {
     let place = Place::new("govern_inherits");
     let shown = "ulimit -Sn; ulimit -Hn; grep -E 'Sig(Blk|Ign)' /proc/self/status
                  for file in 0 1 2 3 4; do [ -e /proc/$$/fd/$file ] && echo $file; done";
@@ -66,7 +66,7 @@ fn programs_inherit_what_the_command_did() {
 }
 
 #[test]
-fn signals_come_through() {
+fn forwards_signals() {
     let place = Place::new("govern_signals");
     let script =
         "trap 'echo got; exit 5' INT TERM USR1 TSTP; echo ready; while :; do sleep 0.05; done";
@@ -96,7 +96,7 @@ fn signals_come_through() {
 
 /// The command stops and continues together with the program.
 #[test]
-fn the_command_stops_where_the_program_does() {
+fn command_stops_with_program() {
     let place = Place::new("govern_stops");
     for way in WAYS {
         let mut command = place.script(way, "kill -STOP $$; exit 5");
@@ -116,7 +116,7 @@ fn the_command_stops_where_the_program_does() {
 /// A signal that the program sends to its own group has reached it already and is not forwarded; a
 /// signal that a script of the group sends to the command alone is.
 #[test]
-fn signals_from_the_same_group_come_once() {
+fn group_signals_are_delivered_once() {
     let place = Place::new("govern_group");
     let script = "trap 'echo got' USR1; kill -USR1 0; sleep 0.5; exit 3";
     for way in WAYS {
@@ -140,7 +140,7 @@ fn assert_one_line(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_run_is_named() {
+fn names_program_that_cannot_run() {
     let place = Place::new("govern_refuses");
     let plain = place.scratch.file("plain", "#!/bin/sh\n");
     let orphan = place.scratch.file("orphan", "#!/no/such/interpreter\n");
@@ -180,7 +180,7 @@ fn what_cannot_be_run_is_named() {
 }
 
 #[test]
-fn a_program_sees_nothing_of_it() {
+fn governing_is_invisible_to_program() {
     let place = Place::new("govern_unseen");
     let output = place.filemap("-- printf %s --pid a, b --json").output().unwrap();
     assert_eq!(text(&output.stdout), "--pida,b--json", "a program's words are its own");
@@ -222,7 +222,7 @@ fn static_programs_are_governed() {
 
 /// Nobody but root may follow a program that gains another user's rights.
 #[test]
-fn what_cannot_be_governed_runs_all_the_same() {
+fn ungovernable_program_still_runs() {
     let place = Place::new("govern_cannot");
     let other = place.scratch.path("other");
     fs::copy("/usr/bin/env", &other).unwrap();

@@ -61,7 +61,7 @@ fn every_signal_that_ends_the_command_ends_the_program_first() {
 
 /// SIGKILL cannot be forwarded, and the program survives the governor.
 #[test]
-fn a_command_that_is_killed_leaves_its_program() {
+fn killed_command_leaves_program_running() {
     let place = Place::new("govern_killed");
     let mut running = Running::start(&mut place.filemap("--json /dev/null -- sleep 1013"));
     sleeper(&mut running, 1013);
@@ -77,7 +77,7 @@ fn a_command_that_is_killed_leaves_its_program() {
 
 /// Compared programs end with the command, in any session; no other process does.
 #[test]
-fn a_comparison_that_is_ended_leaves_nothing_running() {
+fn interrupted_comparison_leaves_nothing_running() {
     let place = Place::new("govern_compare_ends");
     let mut foreign = Running::start(Command::new("setsid").args(["sleep", "1014"]));
     let stubborn = "setsid sh -c 'trap \"\" TERM HUP INT; sleep 1015; sleep 1015' &

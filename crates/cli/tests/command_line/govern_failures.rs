@@ -34,7 +34,7 @@ fn begins_with(text: &str, words: &str) {
 }
 
 #[test]
-fn runs_that_fail_are_told() {
+fn reports_failed_runs() {
     let place = Place::new("govern_fails");
     let (text, report, code) = compared(&place, "exit 1");
     let words = "The program failed in all runs: plain 2 with exit code 1; governed 2 with exit \
@@ -49,7 +49,7 @@ fn runs_that_fail_are_told() {
 }
 
 #[test]
-fn other_endings_of_governed_runs_come_first() {
+fn differing_exits_are_listed_first() {
     let place = Place::new("govern_fails_otherwise");
     let script = format!("ulimit -c 0; {IS_PLAIN} || kill -SEGV $$");
     let (text, report, code) = compared(&place, &script);
@@ -69,7 +69,7 @@ fn other_endings_of_governed_runs_come_first() {
 }
 
 #[test]
-fn what_the_first_run_leaves_behind_is_told() {
+fn warns_of_files_left_by_first_run() {
     let place = Place::new("govern_fails_later");
     let made = place.scratch.path("made");
     let (text, _, code) = compared(&place, &format!("mkdir {made} 2> /dev/null"));
@@ -79,7 +79,7 @@ fn what_the_first_run_leaves_behind_is_told() {
 
 /// A background program that waits for the terminal would never exit.
 #[test]
-fn there_is_no_terminal_to_wait_for() {
+fn runs_without_a_terminal() {
     let place = Place::new("govern_terminal");
     let filemap = place.scratch.path("filemap");
     let reads = "read x < /dev/tty || exit 3";

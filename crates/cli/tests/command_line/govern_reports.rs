@@ -27,7 +27,7 @@ fn reason(processes: &Value) -> Option<String> {
 }
 
 #[test]
-fn what_was_done_for_each_process_is_written() {
+fn writes_record_per_process() {
     let place = Place::new("govern_json");
     let [program, data] = place.lookups();
     let path = place.scratch.file("report", "old");
@@ -68,7 +68,7 @@ fn what_was_done_for_each_process_is_written() {
 
 /// The next command removes what a killed command left.
 #[test]
-fn what_a_killed_command_collected_is_swept() {
+fn removes_output_of_killed_command() {
     let place = Place::new("govern_swept");
     let mut running = Running::start(&mut place.script("--json -", "exec sleep 2"));
     assert!(running.reaches(|| !place.statistics().is_empty()));
@@ -81,7 +81,7 @@ fn what_a_killed_command_collected_is_swept() {
 
 /// Gives no advice, and reports what it would have done next to the program's output.
 #[test]
-fn what_would_be_done_is_observed() {
+fn observe_reports_planned_changes() {
     let place = Place::new("govern_observe");
     let [program, data] = place.lookups();
     let script = format!("{program} {data} 100; grep -A30 {data} /proc/self/smaps; exit 3");
@@ -116,7 +116,7 @@ fn plain_and_governed_runs_are_compared() {
 }
 
 #[test]
-fn programs_that_nothing_is_governed_of_are_compared_all_the_same() {
+fn compares_programs_without_governed_files() {
     let place = Place::new("govern_nothing");
     let output = place.filemap("--compare --runs 1 -- true").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -126,7 +126,7 @@ fn programs_that_nothing_is_governed_of_are_compared_all_the_same() {
 }
 
 #[test]
-fn another_output_is_a_check_that_failed() {
+fn different_output_is_a_failed_check() {
     let place = Place::new("govern_differs");
     let script = format!("{IS_PLAIN}; echo $?");
     let output = place.script("--compare --runs 2", &script).output().unwrap();
@@ -144,7 +144,7 @@ fn another_output_is_a_check_that_failed() {
 }
 
 #[test]
-fn what_is_compared_leaves_nothing_behind() {
+fn comparison_leaves_nothing() {
     let place = Place::new("govern_leaves");
     let start = Instant::now();
     let script = "setsid sleep 1007 & sleep 1007 & exit 0";
@@ -171,7 +171,7 @@ fn what_is_compared_leaves_nothing_behind() {
 
 /// Arguments that are not UTF-8 are shown with replacement characters.
 #[test]
-fn words_that_are_no_text_are_reported() {
+fn reports_non_utf8_arguments() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new("govern_words");
     let mut command = place.command("govern", "--compare --runs 1 --json - -- true");

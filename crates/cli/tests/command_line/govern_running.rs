@@ -43,7 +43,7 @@ fn reason(report: &Value) -> Option<&str> {
 }
 
 #[test]
-fn a_process_that_runs_is_governed_and_given_back() {
+fn running_process_is_governed_and_released() {
     let place = Place::new("govern_pid");
     let (running, data) = reader(&place);
     let pid = running.id();
@@ -71,7 +71,7 @@ fn a_process_that_runs_is_governed_and_given_back() {
 
 /// Exits cleanly on each usual signal, and when the process exits.
 #[test]
-fn governing_a_process_ends_by_signals_and_with_it() {
+fn governing_ends_by_signal_or_process_exit() {
     let place = Place::new("govern_pid_ends");
     let (mut reader, data) = reader(&place);
     let pid = reader.id();
@@ -98,7 +98,7 @@ fn governing_a_process_ends_by_signals_and_with_it() {
 }
 
 #[test]
-fn what_a_killed_governor_leaves_is_released() {
+fn releases_advice_of_killed_governor() {
     let place = Place::new("govern_release");
     let (reader, data) = reader(&place);
     let pid = reader.id();

@@ -52,7 +52,7 @@ fn error(model: &Value, kernel: &Value) -> f64 {
 
 #[test]
 #[ignore = "boots a guest"]
-fn files_under_one_limit_are_read_as_the_model_says() {
+fn shared_limit_reads_match_the_model() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program");
     let path = scratch.file("program.toml", SIX_FILES);
@@ -77,7 +77,7 @@ fn files_under_one_limit_are_read_as_the_model_says() {
 
 #[test]
 #[ignore = "boots a guest"]
-fn what_a_guest_cannot_do_is_one_line() {
+fn guest_limitations_are_one_line_errors() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program_errors");
     let data = scratch.file("data.toml", [0; 8192]);
@@ -101,7 +101,7 @@ fn what_a_guest_cannot_do_is_one_line() {
 
 #[test]
 #[ignore = "boots a guest"]
-fn a_signal_leaves_nothing_of_a_guest() {
+fn signal_removes_guest() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_program_signal");
     let path = scratch.file("program.toml", PROGRAM);
@@ -202,7 +202,7 @@ fn a_letter_names_the_kernels_that_were_booted() {
 /// A kernel that loops on its first instruction is reported while the command waits.
 #[test]
 #[ignore = "boots a guest"]
-fn a_kernel_that_hangs_is_told() {
+fn reports_hung_kernel() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_hangs");
     let modules = image.split_once(" --modules ").map(|(_, path)| format!(" --modules {path}"));
@@ -230,7 +230,7 @@ fn a_kernel_that_hangs_is_told() {
 /// Of several images the one that fails is named: one that cannot boot, and one whose job fails.
 #[test]
 #[ignore = "boots a guest"]
-fn the_image_that_fails_is_named() {
+fn names_failing_image() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_named");
     let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
@@ -294,7 +294,7 @@ fn series_of_a_guest_are_switched_or_refused() {
 /// rule, the first difference is named and the job shrunk.
 #[test]
 #[ignore = "boots a guest"]
-fn a_guest_decides_as_the_model_says() {
+fn guest_decisions_match_the_model() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_conform");
     let args = format!("conform {image} --fuzz 3 --seed 4 --json -");
@@ -366,7 +366,7 @@ fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
 /// `explain` uses the guest's own log.
 #[test]
 #[ignore = "boots a guest"]
-fn a_guest_tells_what_it_decides() {
+fn guest_logs_decisions() {
     let Some(image) = image() else { return };
     let scratch = Scratch::new("guest_log");
     let job = "--workload random --file-size 8m --accesses 60";

@@ -55,7 +55,7 @@ fn json(command: &mut Command) -> Option<Value> {
 }
 
 #[test]
-fn what_is_not_this_kernels_is_refused() {
+fn refuses_rules_of_other_kernels() {
     if !has_disk() {
         return;
     }
@@ -89,7 +89,7 @@ fn what_is_not_this_kernels_is_refused() {
 }
 
 #[test]
-fn files_that_cannot_be_used() {
+fn refuses_unusable_files() {
     let scratch = Scratch::new("kernel_files");
     let (missing, directory) = (scratch.path("missing"), scratch.path(""));
     let empty = scratch.file("empty", "");
@@ -130,7 +130,7 @@ fn a_file_with_another_readahead_size_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_cached_is_dropped_only_when_told() {
+fn cached_file_is_dropped_only_on_request() {
     let scratch = Scratch::new("kernel_hot");
     let path = scratch.file("file", vec![1; 4 << 20]);
     let job =
@@ -159,7 +159,7 @@ fn a_file_that_is_cached_is_dropped_only_when_told() {
 
 /// The governor follows before the first access, so that even this access reads no window.
 #[test]
-fn a_governed_job_reads_as_in_the_model() {
+fn governed_job_reads_match_the_model() {
     let scratch = Scratch::new("kernel_governed");
     let read = |engine: &str| {
         let job = "--workload random --file-size 64m --read-ahead-kb 8192 --accesses 100";
@@ -235,7 +235,7 @@ fn model_and_kernel_in_one_table() {
 }
 
 #[test]
-fn an_interrupt_undoes_everything() {
+fn interrupt_undoes_changes() {
     for flags in ["", "--read-ahead-kb 64 --fs ext4"] {
         let scratch = Scratch::new("kernel_interrupt");
         let Some(child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { continue };
@@ -246,7 +246,7 @@ fn an_interrupt_undoes_everything() {
 }
 
 #[test]
-fn a_probe_that_is_killed_is_an_error() {
+fn killed_probe_is_an_error() {
     let scratch = Scratch::new("kernel_killed_probe");
     let Some(mut child) = started(&scratch, ENDLESS) else { return };
     let pid = child.id();
@@ -259,7 +259,7 @@ fn a_probe_that_is_killed_is_an_error() {
 }
 
 #[test]
-fn what_a_killed_command_left_goes_at_the_next_start() {
+fn next_start_cleans_up_after_killed_command() {
     let scratch = Scratch::new("kernel_killed");
     let flags = "--read-ahead-kb 64 --fs ext4";
     let Some(mut child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { return };
@@ -272,7 +272,7 @@ fn what_a_killed_command_left_goes_at_the_next_start() {
 }
 
 #[test]
-fn a_killed_conform_leaves_nothing_for_long() {
+fn killed_conform_is_cleaned_up() {
     let scratch = Scratch::new("kernel_killed_conform");
     let mut child = Running::start(&mut in_scratch(&scratch, "conform"));
     let has_traced = || {
@@ -291,7 +291,7 @@ fn a_killed_conform_leaves_nothing_for_long() {
 }
 
 #[test]
-fn a_file_that_shrinks_ends_the_job() {
+fn shrinking_file_ends_the_job() {
     let scratch = Scratch::new("kernel_shrinks");
     let path = scratch.file("file", vec![1; 16 << 20]);
     let job = ENDLESS.replace("--file-size 16m", &format!("--cold --file {path}"));

@@ -50,7 +50,7 @@ fn no_loop_device() {
 }
 
 #[test]
-fn conform_without_a_maker_of_filesystems() {
+fn conform_without_mkfs() {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|directory| directory.join("mkfs.ext4"));
     let Some(mkfs) = places.find(|path| path.exists()) else {
@@ -129,7 +129,7 @@ fn the_multi_generational_lru() {
 }
 
 #[test]
-fn a_disk_that_fills() {
+fn disk_fills_up() {
     if !can_change_mounts() {
         return;
     }
@@ -150,7 +150,7 @@ fn a_disk_that_fills() {
 }
 
 #[test]
-fn qemu_that_is_missing_or_dies() {
+fn qemu_is_missing_or_dies() {
     if !has_disk() {
         return;
     }

@@ -142,7 +142,7 @@ fn several_jobs_are_one_letter() {
 }
 
 #[test]
-fn the_other_outputs_of_a_comparison_stay_what_they_are() {
+fn letter_leaves_other_outputs_unchanged() {
     let scratch = Scratch::new("letters-record");
     let args = "compare --workload random --file-size 4m --accesses 9 --variants baseline,p1";
     let plain = filemap(&format!("{args} --json -")).output().unwrap();
@@ -158,7 +158,7 @@ fn the_other_outputs_of_a_comparison_stay_what_they_are() {
 }
 
 #[test]
-fn commands_without_a_before_refuse_it() {
+fn refuses_letter_without_before() {
     for args in [
         "run --workload random --file-size 1m",
         "explain --workload random --file-size 1m",

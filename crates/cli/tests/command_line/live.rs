@@ -156,7 +156,7 @@ fn library(loads: &[Load], size: u64) -> Vec<u8> {
 
 /// Pages of the file between two segments, and one in both.
 #[test]
-fn pages_between_segments_are_told_apart() {
+fn separates_pages_between_segments() {
     let scratch = Scratch::new("live_between");
     let loads = [
         (0x0, 0x0, 0x80000, 4),
@@ -177,7 +177,7 @@ fn pages_between_segments_are_told_apart() {
 
 /// Segments that continue each other, overlap in the file or leave pages out.
 #[test]
-fn programs_that_no_linker_makes() {
+fn runs_programs_with_unusual_segments() {
     let scratch = Scratch::new("live_made_up");
     let mut state = 88172645463325252u64;
     let mut below = |bound: u64| {
@@ -287,7 +287,7 @@ fn a_program_on_both_engines_in_one_table() {
 }
 
 #[test]
-fn what_is_not_code_is_not_called() {
+fn refuses_call_outside_code() {
     if !has_disk() {
         return;
     }

@@ -87,7 +87,7 @@ bs = '64k'\naccesses = 128\nthink_ns = 10000\n
 [[thread]]\n[[thread.phase]]\nmapping = 'm'\nworkload = 'random'\naccesses = 700\n";
 
 #[test]
-fn threads_are_counted_each_and_in_all() {
+fn counts_threads_each_and_total() {
     let scratch = Scratch::new("live_program_threads");
     let path = scratch.file("threads.toml", THREADS);
     let args = format!("run {path} --on kernel --json -");
@@ -108,7 +108,7 @@ fn threads_are_counted_each_and_in_all() {
 }
 
 #[test]
-fn a_bad_end_is_told_in_one_line() {
+fn failed_program_is_a_one_line_error() {
     let scratch = Scratch::new("live_program_ends");
     let behind = that_fits().replace("advice = 'random'", "len = '1g'");
     let behind = scratch.file("behind.toml", behind);
@@ -128,7 +128,7 @@ fn a_bad_end_is_told_in_one_line() {
 }
 
 #[test]
-fn a_signal_leaves_nothing_behind() {
+fn signal_cleans_up() {
     let scratch = Scratch::new("live_program_signal");
     let slow = that_fits().replace("think_ns = 1000", "think_ns = 1000000000");
     let path = scratch.file("slow.toml", format!("read_ahead_kb = 64\n{slow}"));
@@ -175,7 +175,7 @@ fn an_existing_file_is_used_in_place() {
     assert!(hot.is_none_or(|output| output.status.code() == Some(4)));
     let cold = output(&scratch, &format!("run {path} --on kernel --cold"));
     assert!(cold.is_none_or(|output| output.status.success()));
-    let dropped = filemap_kernel::cold::drop_file(data.as_ref());
+    let dropped = filemap_kernel::cold_cache::drop_file(data.as_ref());
     if let Err(error) = dropped {
         return skip(error);
     }

@@ -203,7 +203,7 @@ fn files_in_memory_have_no_readahead() {
 }
 
 #[test]
-fn holes_are_told() {
+fn warns_of_holes() {
     if !has_disk() {
         return;
     }

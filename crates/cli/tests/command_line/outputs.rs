@@ -46,7 +46,7 @@ fn names(scratch: &Scratch) -> Vec<String> {
 }
 
 #[test]
-fn a_new_file_takes_the_place_and_the_mode_of_the_old_one() {
+fn replacement_keeps_path_and_mode() {
     let scratch = Scratch::new("outputs-replaced");
     let old = scratch.file("record.json", "old");
     fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
@@ -65,7 +65,7 @@ fn a_new_file_takes_the_place_and_the_mode_of_the_old_one() {
 }
 
 #[test]
-fn what_is_no_place_for_a_report_is_told_before_the_job_is_run() {
+fn refuses_output_paths_before_running() {
     let scratch = Scratch::new("outputs-refused");
     // It would run for days.
     let endless = "run --workload first --file-size 1m --accesses 1099511627776";
@@ -92,7 +92,7 @@ fn what_is_no_place_for_a_report_is_told_before_the_job_is_run() {
 }
 
 #[test]
-fn pipes_and_devices_are_written_to() {
+fn writes_to_pipes_and_devices() {
     let scratch = Scratch::new("outputs-streams");
     let alone = runs(&filemap(&format!("{JOB} --json -")).output().unwrap().stdout);
     assert_eq!(alone.len(), 1);
@@ -120,7 +120,7 @@ fn pipes_and_devices_are_written_to() {
 }
 
 #[test]
-fn a_stdout_that_is_closed_or_an_input_is_told() {
+fn refuses_closed_stdout_and_stdout_as_input() {
     let scratch = Scratch::new("outputs-stdout");
     scratch.file("data", vec![7; 1 << 20]);
     for command in [&format!("{JOB} --json record"), JOB, "--help", "--version", "doctor"] {
@@ -137,7 +137,7 @@ fn a_stdout_that_is_closed_or_an_input_is_told() {
 }
 
 #[test]
-fn a_pipe_is_an_input_and_one_without_a_writer_is_told() {
+fn reads_pipes_and_refuses_fifo_without_writer() {
     let scratch = Scratch::new("outputs-pipes");
     let job = "printf 'workload = \"first\"\\n'; sleep 0.3; printf 'file_size = \"1m\"\\n'";
     succeeds(&shell(&scratch, &format!("{{ {job}; }} | $0 run /dev/stdin --accesses 3")));
@@ -156,7 +156,7 @@ fn a_pipe_is_an_input_and_one_without_a_writer_is_told() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written_is_not_replaced() {
+fn unwritable_file_is_not_replaced() {
     let scratch = Scratch::new("outputs-protected");
     let mounted = scratch.file("mounted", "old");
     scratch.file("other", "other");
@@ -191,7 +191,7 @@ impl Drop for Immutable<'_> {
 }
 
 #[test]
-fn what_a_variant_or_a_kernel_to_boot_reads_is_no_place_for_a_report() {
+fn refuses_output_over_variant_and_image_inputs() {
     let scratch = Scratch::new("outputs-compared");
     for (file, flags) in [
         ("machine.toml", "--variants p1,p2+machine=machine.toml"),

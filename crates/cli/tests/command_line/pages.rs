@@ -103,7 +103,7 @@ fn report(record: &str, page: &str) {
 }
 
 #[test]
-fn a_record_gives_the_page_of_its_run() {
+fn record_renders_its_page() {
     let scratch = Scratch::new("pages");
     for name in pages(&scratch) {
         let own = fs::read(page_of(&scratch, name)).unwrap();
@@ -117,7 +117,7 @@ fn a_record_gives_the_page_of_its_run() {
 
 /// A history agrees with the decision log, line by line.
 #[test]
-fn a_history_is_that_of_the_log() {
+fn history_matches_log() {
     let scratch = Scratch::new("pages-history");
     let (log, json) = (scratch.path("log.jsonl"), scratch.path("record.json"));
     for job in [
@@ -199,7 +199,7 @@ fn pages_of_line(line: &Value) -> (u64, u64) {
 /// The history of each file of a program is what the log says of that file, and where one thread
 /// makes all accesses, what `explain` makes of them by itself.
 #[test]
-fn a_history_of_a_program_is_that_of_the_log() {
+fn program_history_matches_log() {
     let scratch = Scratch::new("pages-program");
     let (log, json) = (scratch.path("log.jsonl"), scratch.path("record.json"));
     for (text, names) in [
@@ -280,7 +280,7 @@ fn a_history_of_a_program_is_that_of_the_log() {
 }
 
 #[test]
-fn a_page_is_an_output_like_others() {
+fn page_is_written_like_other_outputs() {
     let scratch = Scratch::new("pages-outputs");
     let job = "run --workload first --file-size 1m";
     let page = filemap(&format!("{job} --html -")).output().unwrap();

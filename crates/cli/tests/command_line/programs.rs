@@ -81,7 +81,7 @@ fn the_program_of_a_job_runs_the_same() {
 }
 
 #[test]
-fn a_job_without_a_program_is_told_in_one_line() {
+fn job_without_program_is_a_one_line_error() {
     for (flags, words) in
         [("--workload folio-ops", "filemap folio-ops"), ("--workload random", "--file-size")]
     {
@@ -94,7 +94,7 @@ fn a_job_without_a_program_is_told_in_one_line() {
 
 /// So that the flags of what takes the file can still say it.
 #[test]
-fn a_shown_job_says_only_what_was_given_of_where_it_runs() {
+fn shown_job_has_only_given_machine_keys() {
     let shown = |more: &str| {
         let text = stdout(&format!("run --workload random --file-size 1m {more} --show-job"));
         text.parse::<toml::Table>().unwrap()
@@ -236,7 +236,7 @@ fn an_existing_file_and_advice_as_steps() {
 }
 
 #[test]
-fn what_programs_do_not_take_is_told_in_one_line() {
+fn refuses_flags_programs_do_not_take() {
     let scratch = Scratch::new("program_errors");
     let path = scratch.file("program.toml", PROGRAM);
     let behind = PROGRAM.replace("advice = 'random'", "len = '1g'");
@@ -300,7 +300,7 @@ fn what_programs_do_not_take_is_told_in_one_line() {
 }
 
 #[test]
-fn images_are_looked_at_before_anything_runs() {
+fn checks_images_before_running() {
     let scratch = Scratch::new("program_images");
     let path = scratch.file("program.toml", PROGRAM);
     let named = scratch.file("named.toml", format!("image = '/no/such/kernel'\n{PROGRAM}"));
@@ -331,7 +331,7 @@ fn images_are_looked_at_before_anything_runs() {
 }
 
 #[test]
-fn flags_of_the_machine_go_before_the_job_file() {
+fn machine_flags_override_job_file() {
     let scratch = Scratch::new("program_flags");
     let path = scratch.file("program.toml", PROGRAM);
     let record = json(&format!("run {path} --memory-max 1g --seed 3 --runs 2 --json -"));

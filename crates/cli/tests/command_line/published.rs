@@ -214,7 +214,7 @@ fn programs_of_this_machine_show_why_vma_bound_was_reverted() {
 }
 
 #[test]
-fn a_list_says_what_became_of_each_series() {
+fn list_has_status_of_each_series() {
     let text = stdout("published --list");
     for line in text.lines() {
         assert!(line.chars().count() <= 75, "{line}");

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use filemap_kernel::{cold, residency};
+use filemap_kernel::{cold_cache, residency};
 use filemap_recording::{Event, EventKind, Reader};
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn a_recording_has_each_first_touch_in_order() {
 
 /// Each touch of a page is recorded that is not among the 128 pages before it.
 #[test]
-fn a_recording_of_changes_has_pages_again() {
+fn recording_of_changes_has_touched_pages() {
     if !rustix::process::geteuid().is_root() {
         return skip("only root may take pages from a process");
     }
@@ -149,7 +149,7 @@ fn a_recording_of_changes_has_pages_again() {
 
 /// Without permission to reclaim pages of a process, recording does not start.
 #[test]
-fn changes_are_refused_to_others_than_root() {
+fn refuses_changes_without_root() {
     let place = Place::new("record_changes_refused");
     let is_root = rustix::process::geteuid().is_root();
     let mut command = place.command("record", "--changes -- true");
@@ -171,7 +171,7 @@ const TRIES: usize = 5;
 
 /// The recording, run in the model, reads the same pages as the program alone on a cold file.
 #[test]
-fn the_model_of_a_recording_reads_what_the_program_reads() {
+fn model_of_recording_reads_the_same_pages() {
     if !crate::has_disk() {
         return;
     }
@@ -188,7 +188,7 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
     let modelled = record["runs"][0]["counters"]["data_pages_read"].as_u64().expect("a number");
     let read = || {
         // The kernel's readahead stops at pages that are still cached.
-        cold::drop_file(Path::new(&data)).expect("it can be dropped");
+        cold_cache::drop_file(Path::new(&data)).expect("it can be dropped");
         let mut alone = Command::new(&program);
         let alone = alone.args([&data, "40"]).env("LOOKUPS_PAUSE_US", PAUSE_US).output();
         assert!(alone.expect("it starts").status.success());
@@ -235,7 +235,7 @@ pub fn shown(event: &Event) -> Option<String> {
 }
 
 #[test]
-fn steps_are_recorded_as_they_were() {
+fn records_steps_in_order() {
     let place = Place::new("record_steps");
     let [_, data] = place.lookups();
     let program = place.compiled("steps");
@@ -286,7 +286,7 @@ fn steps_are_recorded_as_they_were() {
 /// What is advised for a recording is no advice of the program, however often it was tried: `dd`
 /// advises nothing, and is held late as it maps files of its locale and then waits in calls.
 #[test]
-fn what_was_done_for_a_recording_is_not_in_it() {
+fn recording_excludes_its_own_activity() {
     let place = Place::new("record_own_advice");
     let data = place.scratch.file("data", vec![7; 20 << 20]);
     for number in 0..10 {
@@ -344,7 +344,7 @@ fn a_recording_shown_is_the_same_job() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_told_in_one_line() {
+fn unrecordable_program_is_a_one_line_error() {
     let place = Place::new("record_refused");
     let there = place.scratch.file("there", "precious");
     let set_id = place.scratch.path("set-id");
@@ -410,7 +410,7 @@ fn a_full_disk_leaves_the_program_alone() {
 
 /// Signals to the command are forwarded to the program, and the recording so far is kept.
 #[test]
-fn signals_are_handed_on_and_the_recording_is_kept() {
+fn forwards_signals_and_keeps_recording() {
     let place = Place::new("record_signals");
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
@@ -438,7 +438,7 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
 /// A recorder that is killed leaves what was recorded by then, which can be read. It can no longer
 /// say whether touches are missing, as where it came too late: then it is tried again.
 #[test]
-fn a_recorder_that_is_killed_leaves_a_part() {
+fn killed_recorder_leaves_partial_file() {
     let place = Place::new("record_killed");
     let [program, data] = place.lookups();
     for _ in 0..MOST_KILLED {
@@ -492,7 +492,7 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
 fn a_process_that_runs_is_recorded() {
     let place = Place::new("record_pid");
     let [program, data] = place.lookups();
-    cold::drop_file(Path::new(&data)).expect("it can be dropped");
+    cold_cache::drop_file(Path::new(&data)).expect("it can be dropped");
     let mut command = Command::new(&program);
     command.args([&data, "400", "wait"]).env("LOOKUPS_WORK_US", "10000");
     let running = Running::start(&mut command);
@@ -537,7 +537,7 @@ fn a_static_program_is_recorded() {
 
 /// Programs and libraries are recorded on request.
 #[test]
-fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
+fn records_program_start_on_request() {
     let place = Place::new("record_start");
     let [program, data] = place.lookups();
     let path = place.scratch.path("r");
@@ -559,7 +559,7 @@ fn the_start_of_a_program_is_recorded_where_it_is_asked_for() {
 
 /// The kernel ends the events of a program that gains privileges by exec.
 #[test]
-fn a_program_of_another_user_is_refused_with_the_remedy() {
+fn refuses_program_of_another_user_with_remedy() {
     if !rustix::process::geteuid().is_root() {
         return skip("only root may give files away");
     }

@@ -54,7 +54,7 @@ fn happened(record: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn a_recording_runs_as_the_job_file_that_it_is_shown_as() {
+fn recording_runs_like_its_job_file() {
     let scratch = Scratch::new("recording_runs");
     let taken = scratch.file("r", recording(RecordingMode::Changes, "/nowhere/data.bin", true));
     let shown = stdout(&format!("record --show {taken}"));
@@ -111,7 +111,7 @@ fn an_existing_file_is_named_by_its_path() {
 }
 
 #[test]
-fn damaged_and_foreign_recordings_are_told_in_one_line() {
+fn invalid_recordings_are_one_line_errors() {
     let scratch = Scratch::new("recording_damaged");
     let whole = recording(RecordingMode::Changes, "/nowhere/data.bin", true);
     let mut changed = whole.clone();
@@ -148,7 +148,7 @@ fn damaged_and_foreign_recordings_are_told_in_one_line() {
 const TRACE: &str = include_str!("../../../recording/tests/data/threads_and_a_fork.txt");
 
 #[test]
-fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
+fn trace_import_lists_what_it_lacks() {
     let scratch = Scratch::new("recording_import");
     let trace = scratch.file("trace.txt", TRACE);
     let told = stdout(&format!("record --import perf-script {trace}"));

@@ -29,7 +29,7 @@ fn every_command_has_a_man_page_with_its_flags() {
                 if section.contains(' ') { format!("\"{section}\"") } else { section.into() };
             assert!(page.contains(&format!(".SH {heading}")), "filemap-{name}.1 has no {section}");
         }
-        let example = examples::of(name)[0].command.replace('-', "\\-");
+        let example = examples::examples_for(name)[0].command.replace('-', "\\-");
         assert!(page.contains(&example), "'{example}' is not in filemap-{name}.1");
     }
 }

@@ -7,7 +7,7 @@ use crate::{Scratch, filemap, json, stdout, undated};
 const JOB: &str = "run --workload random --file-size 8m --accesses 50";
 
 #[test]
-fn the_record_is_that_of_the_contract() {
+fn record_matches_contract() {
     let record = json(&format!("{JOB} --runs 2 --json -"));
     assert_eq!(record["schema"], 2);
     assert_eq!(record["engine"], "model");
@@ -44,7 +44,7 @@ fn the_record_is_that_of_the_contract() {
 }
 
 #[test]
-fn the_command_of_a_report_repeats_it() {
+fn report_command_repeats_it() {
     for flags in ["--seed 7 --with p2 --read-ahead-kb 64", "--kernel 6.12 --map-offset 1m"] {
         let mut record = json(&format!("{JOB} {flags} --format json"));
         let command = record["command"].as_str().unwrap().to_string();
@@ -85,7 +85,7 @@ fn lines_between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_first_lines_say_what_was_used() {
+fn report_begins_with_setup() {
     let job = "--workload read-random --bs 16k --file-size 8m --accesses 50 --map-offset 1m \
                --map-len 4m --split 64 --advice random --memory-max 2m --read-ahead-kb 64 \
                --fault-around 32k --kernel 6.12 --with p2 --fs xfs --arch arm64 --page-size 16k";
@@ -114,7 +114,7 @@ fn the_first_lines_say_what_was_used() {
 }
 
 #[test]
-fn what_ends_a_report_has_four_lines() {
+fn report_footer_has_four_lines() {
     for command in [
         JOB.to_string(),
         format!("{JOB} --memory-max 4m"),
@@ -135,7 +135,7 @@ fn what_ends_a_report_has_four_lines() {
 
 /// The number of pages used, counted from the job's list, and the bytes read per page used.
 #[test]
-fn what_is_read_is_held_against_what_is_used() {
+fn report_compares_read_and_used_bytes() {
     let scratch = Scratch::new("read_against_used");
     let list = scratch.file("list", "0\n1000\n0\n1000\n500\n");
     let job = format!("run --file-size 8m --accesses-file {list} --advice random");
@@ -201,7 +201,7 @@ fn logs_and_json_go_to_files_beside_the_report() {
 }
 
 #[test]
-fn flags_go_before_the_keys_of_a_job_file() {
+fn flags_override_job_file_keys() {
     let scratch = Scratch::new("flags_go_before");
     let job = "workload = \"stride:3\"\nfile_size = \"1m\"\naccesses = 5\nseed = 9\n";
     let job = scratch.file("job.toml", job);
@@ -231,7 +231,7 @@ fn phases_and_lists_come_from_files() {
 }
 
 #[test]
-fn what_follows_the_predicted_time_is_said() {
+fn reports_share_of_predicted_time() {
     let job = "--workload stride:7 --file-size 2m --accesses 500";
     let short = "Memory was short.";
     let warning = "Warning: memory was short.";

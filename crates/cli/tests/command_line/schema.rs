@@ -10,7 +10,7 @@ use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, json, stderr};
 
 fn validators() -> BTreeMap<&'static str, Validator> {
-    let all = schema::all().into_iter();
+    let all = schema::all_schemas().into_iter();
     let built = all.map(|(name, schema)| {
         let validator = jsonschema::validator_for(schema.as_value());
         (name, validator.unwrap_or_else(|error| panic!("{name}: {error}")))

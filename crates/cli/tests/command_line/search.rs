@@ -41,7 +41,7 @@ fn majors(command: &str) -> [u64; 2] {
 
 /// Each reported job has the reported costs when its `compare` command runs.
 #[test]
-fn jobs_cost_what_is_told() {
+fn search_estimates_job_costs() {
     let scratch = Scratch::new("search_repeats");
     let directory = scratch.path("jobs");
     let found = json(&format!("{SPLITS} --json - --output {directory}"));
@@ -84,7 +84,7 @@ fn commands_repeat_their_jobs() {
 
 /// A search that was interrupted and resumed prints the same as an uninterrupted one.
 #[test]
-fn a_search_goes_on_where_it_was() {
+fn search_resumes() {
     let scratch = Scratch::new("search_goes_on");
     let state = scratch.path("state.search");
     let whole = stdout(SPLITS);
@@ -128,7 +128,7 @@ fn a_search_goes_on_where_it_was() {
 
 /// SIGINT ends a search with its findings so far, and the next search resumes.
 #[test]
-fn an_interrupted_search_tells_what_it_has() {
+fn interrupted_search_reports_findings() {
     let scratch = Scratch::new("search_interrupted");
     let state = scratch.path("state.search");
     let long = SPLITS.replace("--jobs 300", "--jobs 1000000");
@@ -159,7 +159,7 @@ fn an_interrupted_search_tells_what_it_has() {
 
 /// A signal that ends the search immediately still has it name the saved state.
 #[test]
-fn a_search_that_is_ended_says_what_is_kept() {
+fn ended_search_reports_saved_state() {
     let scratch = Scratch::new("search_ended");
     let state = scratch.path("state.search");
     let long = SPLITS.replace("--jobs 300", "--jobs 1000000");
@@ -182,7 +182,7 @@ fn a_search_that_is_ended_says_what_is_kept() {
 
 /// Each random job is counted, or reported as skipped.
 #[test]
-fn what_is_counted_is_said() {
+fn search_reports_counts() {
     let search = "search --variants baseline,read_ahead_kb=8192 --worse bytes --jobs 60";
     let found = json(&format!("{search} --json -"));
     let [tried, left_out, alike] =
@@ -197,7 +197,7 @@ fn what_is_counted_is_said() {
 
 /// A search killed at any moment leaves a complete state file or none.
 #[test]
-fn a_killed_search_goes_on() {
+fn killed_search_resumes() {
     let scratch = Scratch::new("search_killed");
     let state = scratch.path("state.search");
     let mut rng = Rng(11);
@@ -216,7 +216,7 @@ fn a_killed_search_goes_on() {
 }
 
 #[test]
-fn what_makes_no_difference_finds_nothing() {
+fn series_without_effect_finds_nothing() {
     // exec-unify does not change any rule of 6.12.
     let search = "search --variants baseline,exec-unify --kernel 6.12 --differ --jobs 60";
     let text = stdout(search).replace('\n', " ");
@@ -250,7 +250,7 @@ fn tables_keep_to_75_columns() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused_in_one_line() {
+fn unsearchable_job_is_a_one_line_error() {
     for (args, code, words) in [
         ("--variants baseline,p1", 2, &["--worse", "--differ"][..]),
         ("--differ", 2, &["--variants"]),

@@ -16,7 +16,7 @@ fn counter(run: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn a_record_has_counters_and_where_the_time_went() {
+fn record_has_counters_and_time_shares() {
     let record = json(&format!("run {SMALL} --json -"));
     let run = &record["runs"][0];
     let elapsed_ns = run["elapsed_ns"].as_u64().unwrap();
@@ -58,7 +58,7 @@ fn a_record_has_counters_and_where_the_time_went() {
 
 /// The job file of `--show-job` and the command in a report repeat the run.
 #[test]
-fn what_it_stands_for_runs_the_same() {
+fn thrash_equals_its_job_file() {
     let flags = format!("{SMALL} --stagger 20ms --writers 1 --with vma-retry --seed 9");
     let record = json(&format!("run {flags} --json -"));
     let command = record["command"].as_str().unwrap();
@@ -76,7 +76,7 @@ fn what_it_stands_for_runs_the_same() {
 }
 
 #[test]
-fn variants_stand_beside_each_other() {
+fn compares_thrash_variants() {
     let report = json(&format!("compare {SMALL} --variants baseline,vma-retry --json -"));
     let cells = report["cells"].as_array().unwrap();
     let misses = |cell: &Value| cell["runs"][0]["counters"]["retry_io_miss"].as_u64().unwrap();
@@ -99,7 +99,7 @@ fn variants_stand_beside_each_other() {
 }
 
 #[test]
-fn bad_input_is_told_in_one_line() {
+fn invalid_input_is_a_one_line_error() {
     let thrash = "run --workload thrash";
     for (flags, words) in [
         ("--threads 0", &["--threads: 0 is out of range", "1 to 1024"] as &[&str]),
@@ -161,7 +161,7 @@ fn check(run: &Value, pages: u64) {
 }
 
 #[test]
-fn both_arms_say_the_same_kind_of_thing() {
+fn both_variants_report_the_same_figures() {
     let flags = "--threads 8 --file-size 1m --sparse --memory-max 6m --read-ahead-kb 128 \
         --duration 1s --writers 1 --stagger 20ms";
     let model = json(&format!("run --workload thrash {flags} --cpus 2 --json -"));
@@ -179,7 +179,7 @@ fn both_arms_say_the_same_kind_of_thing() {
 }
 
 #[test]
-fn what_the_running_kernel_cannot_do_is_told_before_anything_is_made() {
+fn reports_missing_kernel_features_before_setup() {
     if !has_disk() {
         return;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use filemap_kernel::cold;
+use filemap_kernel::cold_cache;
 use serde_json::Value;
 
 use crate::governed::Place;
@@ -25,7 +25,7 @@ fn obstacle(place: &Place) -> Option<String> {
 /// Traces `words` on a cold file as docs/RECORDING.md says, and imports that as the file `name`.
 fn traced(place: &Place, file: &str, words: &[&str], name: &str) -> String {
     let [data, text] = ["perf.data", "trace.txt"].map(|name| place.scratch.path(name));
-    cold::drop_file(Path::new(file)).expect("it can be dropped");
+    cold_cache::drop_file(Path::new(file)).expect("it can be dropped");
     let mut record = Command::new("perf");
     record.args(["record", "-q", "-e", "page-faults", "-c", "1", "-d", "-o", &data, "--"]);
     assert!(record.args(words).output().expect("perf starts").status.success());

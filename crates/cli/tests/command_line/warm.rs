@@ -51,7 +51,7 @@ fn a_warm_recording_has_the_touches_of_a_cold_one() {
 
 /// Fault-around is restored however the command ends, if need be by the next command.
 #[test]
-fn fault_around_is_restored_on_every_way_out() {
+fn fault_around_is_restored_on_every_exit() {
     let place = Place::new("record_restored");
     let [lookups, data] = place.lookups();
     for signal in ["INT", "TERM", "KILL"] {

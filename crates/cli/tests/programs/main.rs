@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use filemap_job::program::{Job, JobSpec};
-use filemap_job::{Ready, Run};
+use filemap_job::{ReadyJob, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{HostKernel, temporary_directory};
 use filemap_kernel::journal::Journal;

@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use filemap_job::program::{Job, JobSpec};
-use filemap_job::{Ready, Run};
+use filemap_job::{ReadyJob, Run};
 use filemap_kernel::Error;
 use filemap_kernel::engine::HostKernel;
 use filemap_kernel::probe::cpus;
@@ -119,7 +119,7 @@ fn by_step(spec: &JobSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
             phase += 1;
             if !(least..=most).contains(&own) {
                 let name = program.step_name(thread, number);
-                let shown = program.shown(step);
+                let shown = program.describe_step(step);
                 writeln!(text, "    {name}: {shown}: major faults {own}, kernel {least} to {most}")
                     .expect("it is memory");
             }

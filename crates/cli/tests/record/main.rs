@@ -150,7 +150,7 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
     let mut counts = Vec::new();
     for _ in 0..REPEATS {
         let run = prepared.run().map_err(|error| error.to_string())?;
-        let run = run.as_recorded(&job);
+        let run = run.into_recorded(&job);
         let cached_inside = run.cached.inside.ok_or("cached pages are not known")?;
         // Nothing is read from storage where there are holes: what was added has left, or is there.
         let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());

@@ -6,7 +6,7 @@ use crate::units::{Order, PageCount, PageIndex};
 pub use crate::word::{WORD_PAGES, by_word, up_to_bit, word_mask, words};
 
 /// Whether folios of `order` are stored in leaf nodes of the index: smaller than a word.
-pub fn in_leaf(order: Order) -> bool {
+pub fn fits_in_leaf(order: Order) -> bool {
     order.pages() < WORD_PAGES
 }
 

@@ -72,7 +72,7 @@ pub fn map_around<C: MappedFile, L: Log>(
         let word = next.0 / WORD_PAGES;
         let mask = word_mask(word, next, end);
         let pages = cache.pages(word, mask);
-        absent |= mask & bit_of(index, word) & !pages.present != 0;
+        absent |= mask & word_bit(index, word) & !pages.present != 0;
         let mappable = mask & pages.present & !pages.locked & !pages.marked;
         next = PageIndex((word + 1) * WORD_PAGES);
         if mappable == 0 {
@@ -113,7 +113,7 @@ pub fn map_around<C: MappedFile, L: Log>(
 }
 
 /// The bit of `index` in `word`, if it lies there.
-fn bit_of(index: PageIndex, word: u64) -> u64 {
+fn word_bit(index: PageIndex, word: u64) -> u64 {
     u64::from(index.0 / WORD_PAGES == word) << (index.0 % WORD_PAGES)
 }
 
@@ -195,7 +195,7 @@ impl AroundWalk {
         if unmapped == 0 {
             return;
         }
-        let index = unmapped & bit_of(self.index, word);
+        let index = unmapped & word_bit(self.index, word);
         cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
         self.mapped += PageCount(count(unmapped).into());
         if index != 0 {

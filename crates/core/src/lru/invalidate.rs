@@ -27,6 +27,6 @@ pub fn range(
 ///
 /// Mirrors `find_lock_entries` and `mapping_evict_folio`, 6.12 and 6.18.
 /// Test: `tests/invalidate.rs`.
-pub fn drops(folio: Folio, from: PageIndex, end: PageIndex, is_mapped: bool) -> bool {
+pub fn is_dropped(folio: Folio, from: PageIndex, end: PageIndex, is_mapped: bool) -> bool {
     from <= folio.head && folio.end() <= end && !folio.locked && !is_mapped
 }

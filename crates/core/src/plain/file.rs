@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{FilePage, FolioState, PlainCache, pages_of};
+use super::{FilePage, FolioState, PlainCache, folio_pages};
 use crate::address::entries::{Layer, MappedFile, UnmappedPages, WordPages};
 use crate::cache::{FileCache, Folio, WORD_PAGES};
 use crate::lru::reclaim::{self, AccessEffect};
@@ -46,7 +46,7 @@ impl FileCache for PlainFile<'_> {
 
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
         let folios = self.cache.folios.iter().filter(|((file, _), _)| *file == self.file);
-        let pages = folios.flat_map(|(&(_, head), state)| pages_of(head, state.order));
+        let pages = folios.flat_map(|(&(_, head), state)| folio_pages(head, state.order));
         PageCount(pages.filter(|&page| from <= page && page < end).count() as u64)
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::entries::Layer;
 use crate::address::reverse_map::ReverseMap;
-use crate::cache::{WORD_PAGES, in_leaf};
+use crate::cache::{WORD_PAGES, fits_in_leaf};
 use crate::decision::{EvictionRun, Log};
 use crate::lru::lists::{LruLists, Scan, ShrinkStats};
 use crate::lru::reclaim::{self, FolioVerdict, Referenced};
@@ -113,7 +113,7 @@ impl PlainCache {
         let mappings = mappings.file(file);
         let mut referenced = Referenced::new(mappings);
         for layer in self.layers() {
-            for page in pages_of(head, order) {
+            for page in folio_pages(head, order) {
                 let (word, bit) = (page.0 / WORD_PAGES, 1 << (page.0 % WORD_PAGES));
                 let recency = mappings.recency_mask(layer, word) & bit != 0;
                 if recency && self.young.remove(&((file, page), layer)) {
@@ -126,11 +126,11 @@ impl PlainCache {
 
     fn add_folio(&mut self, (file, head): FilePage, order: Order, marked: bool) {
         let mut state = FolioState { order, locked: true, marked, ..FolioState::default() };
-        if in_leaf(order) {
+        if fits_in_leaf(order) {
             *self.nodes.entry((file, head.0 / WORD_PAGES)).or_default() += 1;
         }
         let mut shadow = None;
-        for page in pages_of(head, order) {
+        for page in folio_pages(head, order) {
             let left = self.shadows.remove(&(file, page));
             let kept = |left: &PageShadow| {
                 left.returns || workingset::is_kept(self.clock, left.clock, self.capacity)
@@ -175,7 +175,7 @@ impl PlainCache {
     /// Evicts a folio, leaving shadows.
     fn evict(&mut self, (file, head): FilePage, state: FolioState) {
         self.remove((file, head), state);
-        for page in pages_of(head, state.order) {
+        for page in folio_pages(head, state.order) {
             let shadow =
                 PageShadow { clock: self.clock, workingset: state.workingset, returns: false };
             self.shadows.insert((file, page), shadow);
@@ -188,21 +188,21 @@ impl PlainCache {
         let is_mapped = |page: &PageIndex| {
             self.layers().any(|layer| self.mapped.contains(&((file, *page), layer)))
         };
-        PageCount(pages_of(head, order).filter(is_mapped).count() as u64)
+        PageCount(folio_pages(head, order).filter(is_mapped).count() as u64)
     }
 
     /// Removes a folio and its page-table entries.
     fn remove(&mut self, (file, head): FilePage, state: FolioState) {
         self.folios.remove(&(file, head));
         if let Entry::Occupied(mut folios) = self.nodes.entry((file, head.0 / WORD_PAGES))
-            && in_leaf(state.order)
+            && fits_in_leaf(state.order)
         {
             *folios.get_mut() -= 1;
             if *folios.get() == 0 {
                 folios.remove();
             }
         }
-        for page in pages_of(head, state.order) {
+        for page in folio_pages(head, state.order) {
             for layer in self.layers() {
                 self.mapped.remove(&((file, page), layer));
                 self.young.remove(&((file, page), layer));
@@ -211,7 +211,7 @@ impl PlainCache {
     }
 
     fn is_mapped(&self, (file, head): FilePage, order: Order) -> bool {
-        let mut entries = pages_of(head, order)
+        let mut entries = folio_pages(head, order)
             .flat_map(|page| self.layers().map(move |layer| ((file, page), layer)));
         entries.any(|entry| self.mapped.contains(&entry))
     }
@@ -233,7 +233,7 @@ impl PlainCache {
     }
 }
 
-fn pages_of(head: PageIndex, order: Order) -> impl Iterator<Item = PageIndex> {
+fn folio_pages(head: PageIndex, order: Order) -> impl Iterator<Item = PageIndex> {
     (head.0..head.0 + order.pages()).map(PageIndex)
 }
 

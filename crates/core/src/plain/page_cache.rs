@@ -1,7 +1,7 @@
 //! The [`PageCache`] implementation.
 
 use super::file::PlainFile;
-use super::{FolioState, PageShadow, PlainCache, pages_of};
+use super::{FolioState, PageShadow, PlainCache, folio_pages};
 use crate::address::entries::{Layer, MappedFile};
 use crate::cache::{FileCache, Folio, FolioRun, WORD_PAGES};
 use crate::decision::{EvictionRun, Log};
@@ -51,7 +51,7 @@ impl PageCache for PlainCache {
         for (head, state) in within {
             let FolioState { order, locked, marked, .. } = state;
             let folio = Folio { head: head.1, order, locked, marked };
-            if !invalidate::drops(folio, from, end, self.is_mapped(head, order)) {
+            if !invalidate::is_dropped(folio, from, end, self.is_mapped(head, order)) {
                 continue;
             }
             let pages = PageCount(order.pages());
@@ -83,7 +83,7 @@ impl PageCache for PlainCache {
     fn split(&mut self, file: FileId, folio: Folio, reversed: bool) {
         let state = self.folios[&(file, folio.head)];
         self.remove((file, folio.head), state);
-        let mut pages: Vec<PageIndex> = pages_of(folio.head, folio.order).collect();
+        let mut pages: Vec<PageIndex> = folio_pages(folio.head, folio.order).collect();
         for &page in &pages {
             *self.nodes.entry((file, page.0 / WORD_PAGES)).or_default() += 1;
             let marked = state.marked && page == folio.head;
@@ -124,7 +124,7 @@ impl PageCache for PlainCache {
             } else {
                 self.remove(head, state);
                 let shadow = PageShadow { clock: self.clock, workingset, returns: true };
-                for page in pages_of(folio.head, folio.order) {
+                for page in folio_pages(folio.head, folio.order) {
                     self.shadows.insert((file, page), shadow);
                 }
             }

@@ -77,7 +77,7 @@ impl IndexWalk {
     /// Starts where `index` is found; `None` if it is absent.
     fn begin(index: PageIndex, cache: &impl FileCache) -> Option<IndexWalk> {
         let folio = cache.folio(index)?;
-        Some(IndexWalk { counted: index.0, slot: folio.head.0, level: level_of(folio.order.0) })
+        Some(IndexWalk { counted: index.0, slot: folio.head.0, level: index_level(folio.order.0) })
     }
 
     /// Whether slot and count agree: from here on the walk is exact.
@@ -125,7 +125,7 @@ impl IndexWalk {
         loop {
             let here = PageIndex(self.slot);
             if let Some(folio) = cache.folio(here)
-                && level_of(folio.order.0) >= self.level
+                && index_level(folio.order.0) >= self.level
             {
                 return true;
             }
@@ -153,6 +153,6 @@ const fn pages_of_slot(level: u32) -> u64 {
     1 << (6 * level)
 }
 
-const fn level_of(order: u8) -> u32 {
+const fn index_level(order: u8) -> u32 {
     order as u32 / 6
 }

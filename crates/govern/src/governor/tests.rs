@@ -106,7 +106,7 @@ fn governed_with_window(given: AdviceOrigin, window_pages: u64) -> TakeResult {
 }
 
 #[test]
-fn large_read_only_mappings_are_taken_once() {
+fn takes_large_read_only_mappings_once() {
     let mut bench = GovernorHarness::with_mapping();
     bench.map(7, mapped(0x8000_0000, MIB, 2));
     let mut writable = mapped(0x9000_0000, 64 * MIB, 3);
@@ -146,7 +146,7 @@ fn streams_are_read_ahead_and_only_once() {
 }
 
 #[test]
-fn nothing_is_advised_and_read_where_it_only_observes() {
+fn observe_mode_advises_and_reads_nothing() {
     let settings = GovernSettings { observe_only: true, ..GovernSettings::default() };
     let mut bench =
         GovernorHarness { governor: Governor::new(settings, true), ..GovernorHarness::new() };
@@ -161,7 +161,7 @@ fn nothing_is_advised_and_read_where_it_only_observes() {
 }
 
 #[test]
-fn what_is_mapped_over_a_governed_range_replaces_it() {
+fn mapping_over_governed_range_replaces_it() {
     let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     let anonymous = MappedRange { file: None, ..mapped(0x1100_0000, 16 * MIB, 0) };
@@ -180,7 +180,7 @@ fn what_is_mapped_over_a_governed_range_replaces_it() {
 }
 
 #[test]
-fn what_becomes_writable_is_put_back() {
+fn writable_mapping_is_released() {
     let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     let mut part = mapped(0x1100_0000, 16 * MIB, 1);
@@ -198,7 +198,7 @@ fn what_becomes_writable_is_put_back() {
 }
 
 #[test]
-fn what_is_moved_is_found_by_its_faults() {
+fn moved_mapping_is_found_by_faults() {
     let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     bench.event(7, EventKind::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
@@ -225,7 +225,7 @@ fn what_is_moved_is_found_by_its_faults() {
 }
 
 #[test]
-fn forked_processes_share_what_is_known_of_a_file() {
+fn forked_processes_share_file_state() {
     let mut bench = GovernorHarness::with_mapping();
     bench.govern();
     for child in 8..12 {
@@ -259,7 +259,7 @@ fn forked_processes_share_what_is_known_of_a_file() {
 
 /// A fork between the request and its reply.
 #[test]
-fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
+fn forked_child_of_pending_mapping_is_taken() {
     let mut bench = GovernorHarness::with_mapping();
     bench.event(8, EventKind::Fork { parent: 7 });
     let takes = bench.take_takes();
@@ -268,7 +268,7 @@ fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_advised_now_is_asked_for_again() {
+fn failed_advice_is_retried() {
     let mut bench = GovernorHarness::with_mapping();
     let mut tries = 0;
     // A fault every 100 us, for 20 s.
@@ -291,7 +291,7 @@ fn what_cannot_be_advised_now_is_asked_for_again() {
 }
 
 #[test]
-fn a_process_that_does_nothing_is_asked_again_for_a_while() {
+fn idle_process_is_retried_for_a_while() {
     let mut bench = GovernorHarness::with_mapping();
     for _ in 0..1000 {
         for take in bench.take_takes() {
@@ -308,7 +308,7 @@ fn a_process_that_does_nothing_is_asked_again_for_a_while() {
 
 /// The first four attempts may each find the thread in a system call.
 #[test]
-fn more_is_expected_until_a_mapping_was_tried_often_enough() {
+fn retries_mapping_a_bounded_number_of_times() {
     let mut bench = GovernorHarness::new();
     assert!(!bench.governor.expects_more());
     bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
@@ -328,7 +328,7 @@ fn more_is_expected_until_a_mapping_was_tried_often_enough() {
 }
 
 #[test]
-fn what_is_gone_has_the_mappings_read_again() {
+fn missing_mapping_rereads_maps() {
     let mut bench = GovernorHarness::with_mapping();
     let takes = bench.take_takes();
     bench.reply_take(&takes[0], TakeResult::Gone);
@@ -367,7 +367,7 @@ fn a_million_mappings_need_bounded_memory() {
 }
 
 #[test]
-fn a_process_that_is_replaced_begins_anew() {
+fn exec_resets_process_state() {
     let mut bench = GovernorHarness::new();
     for image in 0..3 {
         bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
 use filemap_job::format_size;
-use filemap_kernel::cold::drop_pages;
+use filemap_kernel::cold_cache::drop_pages;
 use filemap_recording::assembly::{Assembly, Observation};
 use filemap_recording::{Event, EventKind, Header, RecordingMode, Totals, Writer};
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use filemap_attach::EventSource;
 use filemap_attach::program::parent::{self, BlockedSignals, ChildExit};
 use filemap_attach::program::{Program, privilege_gain};
-use filemap_attach::trace_points::enable_events;
+use filemap_attach::tracepoints::enable_events;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::TraceFs;

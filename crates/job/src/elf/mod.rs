@@ -125,7 +125,7 @@ impl Elf {
             .collect();
         let segments = segments?;
         self.check_overlap(&segments)?;
-        Ok(merged(segments))
+        Ok(merge_segments(segments))
     }
 
     fn check_overlap(&self, segments: &[Segment]) -> Result<(), ElfError> {
@@ -145,7 +145,7 @@ impl Elf {
 }
 
 /// Merges each segment into the previous one if it continues it. ELF segments are in address order.
-fn merged(segments: Vec<Segment>) -> Vec<Segment> {
+fn merge_segments(segments: Vec<Segment>) -> Vec<Segment> {
     let mut vmas: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
         match vmas.last_mut().filter(|last| last.is_continued_by(&segment)) {

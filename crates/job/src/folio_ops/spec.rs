@@ -50,13 +50,13 @@ impl FolioOpsSpec {
     /// # Errors
     /// One line that names the first invalid value, with the remedy.
     pub fn validate(&self) -> Result<FolioOps, Error> {
-        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = seed::resolve_seed(self.seed, self.seed_text.as_deref())?;
         Ok(FolioOps {
             runs: within("runs", self.runs.unwrap_or(DEFAULT_RUNS), 1, MAX_FOLIO_OPS_RUNS)?,
             seed: within("seed", seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?,
             bytes: self.valid_bytes()?,
             folio_bytes: match &self.folio_sizes {
-                Some(text) => folio_sizes(text).map_err(|error| error.of("folio-sizes"))?,
+                Some(text) => folio_sizes(text).map_err(|error| error.with_flag("folio-sizes"))?,
                 None => self.defaults().1.to_vec(),
             },
             owners: self.owners,
@@ -85,7 +85,7 @@ impl FolioOpsSpec {
             below: format_size(below),
             above: format_size(below + PMD_BYTES),
         }
-        .of("size"))
+        .with_flag("size"))
     }
 }
 
@@ -96,7 +96,7 @@ impl FolioOps {
             runs: Some(self.runs),
             seed: Some(self.seed),
             seed_text: Some(self.seed.to_string()),
-            size: Some(SizeText::of(self.bytes)),
+            size: Some(SizeText::from_bytes(self.bytes)),
             folio_sizes: Some(list_sizes(&self.folio_bytes)),
             owners: self.owners,
         }

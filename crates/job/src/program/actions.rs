@@ -5,11 +5,11 @@ use filemap_core::units::PageCount;
 
 use super::advice::{Fadvise, Madvise};
 use super::error::ProgramError;
-use super::names::keyed;
+use super::names::with_key_error;
 use super::spec::ThreadPhaseSpec;
 use super::{Job, NamedMapping, ProgramStep, Protection};
 use crate::Error;
-use crate::limits::{one_of, pages, size};
+use crate::limits::{check_one_of, pages, size};
 use crate::size::shorten;
 
 impl ThreadPhaseSpec {
@@ -60,11 +60,12 @@ impl ThreadPhaseSpec {
     /// The `madvise` step for a mapping.
     pub(super) fn madvise(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Madvise::ALL;
-        let advice = one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
+        let advice =
+            check_one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
         let of = &program.mappings[mapping];
         let page_size = program.page_size();
         let (first, len) = self.part(of, page_size)?;
-        let advice = advice.map_err(keyed)?;
+        let advice = advice.map_err(with_key_error)?;
         let behind = program.beyond_file(mapping).filter(|behind| first + len > behind.0);
         if let Some(behind) = behind.filter(|_| advice == Madvise::PopulateRead) {
             let (name, page) = (shorten(&of.name), behind.0.max(first));
@@ -76,7 +77,8 @@ impl ThreadPhaseSpec {
 
     /// The range of a mapping that the phase applies to: first page and length.
     fn part(&self, of: &NamedMapping, page_size: u64) -> Result<(u64, u64), Error> {
-        let first = pages("offset", &self.offset, 0, page_size).map_err(keyed)?.unwrap_or(0);
+        let first =
+            pages("offset", &self.offset, 0, page_size).map_err(with_key_error)?.unwrap_or(0);
         let beyond = |page: u64| {
             let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
             Error::from(ProgramError::BeyondMapping { page, name, last })
@@ -85,7 +87,7 @@ impl ThreadPhaseSpec {
             return Err(beyond(first));
         }
         let rest = of.mapping.pages.0 - first;
-        let len = pages("len", &self.len, 1, page_size).map_err(keyed)?.unwrap_or(rest);
+        let len = pages("len", &self.len, 1, page_size).map_err(with_key_error)?.unwrap_or(rest);
         if len > rest {
             return Err(beyond(first + len - 1));
         }
@@ -102,8 +104,8 @@ impl ThreadPhaseSpec {
     /// The `mprotect` step for a mapping.
     pub(super) fn mprotect(&self, mapping: usize, program: &Job) -> Result<ProgramStep, Error> {
         let (known, name) = (Protection::ALL, Protection::name);
-        let asked = one_of("mprotect", "protection", &self.mprotect, known[0], known, name);
-        let asked = asked.map_err(keyed)?;
+        let asked = check_one_of("mprotect", "protection", &self.mprotect, known[0], known, name);
+        let asked = asked.map_err(with_key_error)?;
         let NamedMapping { mapping: of, .. } = &program.mappings[mapping];
         if of.split.is_some() {
             let (key, other) = ("mprotect", "a mapping with 'split'");
@@ -124,8 +126,9 @@ impl ThreadPhaseSpec {
     /// The `fadvise` step for an open file.
     pub(super) fn fadvise(&self, open: usize, program: &Job) -> Result<ProgramStep, Error> {
         let known = Fadvise::ALL;
-        let advice = one_of("fadvise", "advice", &self.fadvise, known[0], known, Fadvise::name);
-        let advice = advice.map_err(keyed)?;
+        let advice =
+            check_one_of("fadvise", "advice", &self.fadvise, known[0], known, Fadvise::name);
+        let advice = advice.map_err(with_key_error)?;
         if !advice.has_range() && (self.offset.is_some() || self.len.is_some()) {
             return Err(Error::KeyConflict {
                 key: "offset or len",
@@ -134,10 +137,10 @@ impl ThreadPhaseSpec {
             });
         }
         let file_bytes = program.files[program.opens[open].file].file.size_bytes;
-        let offset = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
+        let offset = size("offset", &self.offset, 0, file_bytes - 1).map_err(with_key_error)?;
         let offset_bytes = offset.unwrap_or(0);
         let rest = file_bytes - offset_bytes;
-        let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?;
+        let len_bytes = size("len", &self.len, 1, rest).map_err(with_key_error)?;
         Ok(ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes })
     }
 }

@@ -55,7 +55,7 @@ macro_rules! program {
                 if flags.seed.is_some() {
                     spec.seed_text = flags.seed_text.clone();
                 }
-                let given = flags.given().map(|flag| flag.key);
+                let given = flags.present().map(|flag| flag.key);
                 given.filter(|key| JobSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
                 spec
             }

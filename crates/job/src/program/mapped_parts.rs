@@ -5,7 +5,7 @@ use std::ops::Range;
 use filemap_core::units::PageIndex;
 
 use super::Job;
-use crate::parts::merged;
+use crate::parts::merge_ranges;
 
 /// The mapped parts of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Job {
             *has_segments |= !mapping.segments.is_empty();
         }
         for of_file in &mut all {
-            of_file.ranges = merged(std::mem::take(&mut of_file.ranges));
+            of_file.ranges = merge_ranges(std::mem::take(&mut of_file.ranges));
         }
         all
     }

@@ -6,22 +6,22 @@
 mod access;
 mod actions;
 mod advice;
-mod advised;
-mod after;
+mod advice_override;
 mod barriers;
-mod counted;
+mod count_expansion;
 mod error;
 mod keys;
+mod layout;
 mod mapped_parts;
+mod mapping_tracker;
 mod names;
-mod of_thrash;
 mod phase_keys;
-mod placed;
 mod reads;
 mod rounds;
 mod spec;
 mod step;
-mod there;
+mod step_order;
+mod thrash;
 mod threads;
 mod touched_pages;
 mod used_parts;
@@ -32,23 +32,23 @@ pub use filemap_core::address::protection::Protection;
 use serde::{Deserialize, Serialize};
 
 use crate::elf::Segment;
-pub use crate::job::{Job, TableIndexes};
+pub use crate::job::{Job, SourceTables};
 use crate::parts::{File, Mapping};
 use crate::random::Rng;
 pub use crate::workload::THRASH;
 
 pub use self::advice::{Fadvise, Madvise};
-pub use self::after::StepOf;
 pub use self::error::ProgramError;
 pub use self::keys::{ExistingFile, JobSpec};
 pub use self::mapped_parts::MappedParts;
-pub use self::of_thrash::change_protection;
 pub use self::reads::DIRECT_BLOCK_BYTES;
 pub use self::rounds::Rounds;
 pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
 pub use self::step::ProgramStep;
+pub use self::step_order::ThreadStep;
+pub use self::thrash::change_protection;
 pub use self::used_parts::{UsedPart, UsedParts};
 
 /// 2^64 divided by the golden ratio: spreads the seeds of neighbouring threads.
@@ -78,7 +78,7 @@ pub struct Thread {
     pub steps: Vec<ProgramStep>,
     /// The steps that depend on steps of other threads, in order: index and dependencies. There are
     /// no circular dependencies.
-    pub after: Vec<(usize, Vec<StepOf>)>,
+    pub after: Vec<(usize, Vec<ThreadStep>)>,
 }
 
 /// A file with its name.
@@ -120,7 +120,7 @@ pub struct NamedMapping {
 
 impl Thread {
     /// A thread of the first process that runs `steps` once without dependencies.
-    pub fn once(steps: Vec<ProgramStep>) -> Thread {
+    pub fn from_steps(steps: Vec<ProgramStep>) -> Thread {
         Thread {
             name: "1".to_string(),
             process: 0,

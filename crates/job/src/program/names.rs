@@ -53,7 +53,7 @@ impl<'a> Names<'a> {
 }
 
 /// Converts an error about a flag to one about the key.
-pub(super) fn keyed(error: Error) -> Error {
+pub(super) fn with_key_error(error: Error) -> Error {
     match error {
         Error::Flag { flag, error } => Error::Key { key: flag.replace('-', "_"), error },
         Error::Missing { flag, remedy } => {
@@ -64,6 +64,6 @@ pub(super) fn keyed(error: Error) -> Error {
 }
 
 /// Adds the table called `name` to an error.
-pub(super) fn in_table(table: &'static str, name: &str, error: Error) -> Error {
-    Error::InTable { table, name: shorten(name), error: Box::new(keyed(error)) }
+pub(super) fn table_error(table: &'static str, name: &str, error: Error) -> Error {
+    Error::InTable { table, name: shorten(name), error: Box::new(with_key_error(error)) }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use filemap_core::units::PageCount;
 
 use super::error::ProgramError;
-use super::names::{Names, keyed};
+use super::mapping_tracker::PageRanges;
+use super::names::{Names, with_key_error};
 use super::spec::ThreadPhaseSpec;
-use super::there::Parts;
 use super::{Access, Job, NamedMapping, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_THINK_NS;
@@ -23,7 +23,7 @@ impl ThreadPhaseSpec {
         &self,
         opens: &Names<'_>,
         mappings: &Names<'_>,
-        mapped: &[Parts],
+        mapped: &[PageRanges],
         program: &Job,
     ) -> Result<ProgramStep, Error> {
         self.check_call()?;
@@ -33,12 +33,12 @@ impl ThreadPhaseSpec {
         if subjects + alone != 1 {
             return Err(ProgramError::NoSubject.into());
         }
-        if let Some(step) = self.alone(program)? {
+        if let Some(step) = self.single_step(program)? {
             return Ok(step);
         }
         let there = |name: &String, wanted: bool| -> Result<usize, Error> {
             let mapping = mappings.find(name)?;
-            if mapped[mapping].is_there() == wanted {
+            if mapped[mapping].is_mapped() == wanted {
                 return Ok(mapping);
             }
             let name = shorten(name);
@@ -86,7 +86,7 @@ impl ThreadPhaseSpec {
             return self.fadvise(opens.find(name)?, program);
         }
         let think_ns = within("think_ns", self.think_ns.unwrap_or(0), 0, MAX_THINK_NS);
-        let think_ns = think_ns.map_err(keyed)?;
+        let think_ns = think_ns.map_err(with_key_error)?;
         match (&self.mapping, &self.open) {
             (Some(name), _) => self.touch(there(name, true)?, think_ns, program),
             (None, open) => {
@@ -97,7 +97,7 @@ impl ThreadPhaseSpec {
     }
 
     /// A step that involves no mapping and no open file.
-    fn alone(&self, program: &Job) -> Result<Option<ProgramStep>, Error> {
+    fn single_step(&self, program: &Job) -> Result<Option<ProgramStep>, Error> {
         let step = match (&self.barrier, self.fork, self.sleep_ns) {
             (Some(name), ..) => {
                 let barrier = program.barriers.iter().position(|barrier| barrier.name == *name);
@@ -105,7 +105,7 @@ impl ThreadPhaseSpec {
             }
             (None, true, _) => ProgramStep::Fork,
             (None, false, Some(ns)) => {
-                let ns = within("sleep_ns", ns, 1, MAX_THINK_NS).map_err(keyed)?;
+                let ns = within("sleep_ns", ns, 1, MAX_THINK_NS).map_err(with_key_error)?;
                 ProgramStep::Sleep { ns }
             }
             (None, false, None) => return Ok(None),
@@ -154,7 +154,7 @@ impl ThreadPhaseSpec {
                 let remedy = "a pattern such as random or stride:1021, or a list of 'pages'";
                 self.generated(program.seed, extent, remedy, TOUCHES)?
             }
-            Some(list) => self.listed(list, of, program.seed)?,
+            Some(list) => self.list_phase(list, of, program.seed)?,
         };
         let access = match &accesses.pattern {
             Pattern::Generated(workload) => self.access(*workload, of)?,
@@ -217,12 +217,17 @@ impl ThreadPhaseSpec {
                     other => other,
                 }),
             },
-            other => keyed(other),
+            other => with_key_error(other),
         })
     }
 
     /// The accesses listed inline in the phase.
-    fn listed(&self, list: &Arc<Vec<u64>>, of: &NamedMapping, seed: u64) -> Result<Phase, Error> {
+    fn list_phase(
+        &self,
+        list: &Arc<Vec<u64>>,
+        of: &NamedMapping,
+        seed: u64,
+    ) -> Result<Phase, Error> {
         self.check_list("pages")?;
         if self.offsets.is_some() {
             let (key, other) = ("offsets", "a mapping");
@@ -236,7 +241,7 @@ impl ThreadPhaseSpec {
         if list.is_empty() {
             return Err(Error::Zero { remedy: "one page or more in 'pages'" });
         }
-        Ok(Phase::listed(list.clone(), seed, 1))
+        Ok(Phase::from_list(list.clone(), seed, 1))
     }
 
     /// Rejects keys that conflict with an inline list.

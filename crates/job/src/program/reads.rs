@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filemap_core::units::PageCount;
 
 use super::error::ProgramError;
-use super::names::keyed;
+use super::names::with_key_error;
 use super::spec::ThreadPhaseSpec;
 use super::{Job, ProgramStep};
 use crate::Error;
@@ -46,8 +46,8 @@ impl ThreadPhaseSpec {
             key: "bs".to_string(),
             remedy: "how many bytes are read at each offset, such as 4k",
         };
-        let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES).map_err(keyed)?;
-        Ok(Phase::listed(list.clone(), seed, bs_bytes.ok_or_else(missing)?))
+        let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES).map_err(with_key_error)?;
+        Ok(Phase::from_list(list.clone(), seed, bs_bytes.ok_or_else(missing)?))
     }
 
     /// The step that reads an open file.
@@ -93,12 +93,13 @@ impl ThreadPhaseSpec {
             let (offset_bytes, len_bytes) = (0, file_bytes);
             return Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns });
         }
-        let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
+        let offset_bytes =
+            size("offset", &self.offset, 0, file_bytes - 1).map_err(with_key_error)?;
         let offset_bytes = offset_bytes.unwrap_or(0);
         let rest = file_bytes - offset_bytes;
         // Whole pages may be given up to the last page of the file.
         let most = rest.next_multiple_of(program.page_size());
-        let len_bytes = size("len", &self.len, 1, most).map_err(keyed)?;
+        let len_bytes = size("len", &self.len, 1, most).map_err(with_key_error)?;
         let len_bytes = len_bytes.map_or(rest, |len_bytes| len_bytes.min(rest));
         let pages = PageCount(len_bytes.div_ceil(program.page_size()));
         let remedy =

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names::keyed;
+use super::names::with_key_error;
 use super::spec::ThreadSpec;
 use crate::Error;
 use crate::bounds::{MAX_ACCESSES, MAX_RUN_NS};
@@ -49,12 +49,12 @@ impl ThreadSpec {
     /// Maximum random start delay, in nanoseconds.
     pub(super) fn valid_stagger_ns(&self) -> Result<u64, Error> {
         let valid = duration("stagger", &self.stagger, 0, MAX_RUN_NS);
-        Ok(valid.map_err(keyed)?.unwrap_or(0))
+        Ok(valid.map_err(with_key_error)?.unwrap_or(0))
     }
 
     /// How often it repeats its steps.
     pub(super) fn rounds(&self) -> Result<Rounds, Error> {
-        let lasts = duration("for", &self.lasts, 1, MAX_RUN_NS).map_err(keyed)?;
+        let lasts = duration("for", &self.lasts, 1, MAX_RUN_NS).map_err(with_key_error)?;
         match (self.repeat, lasts) {
             (Some(_), Some(_)) => {
                 let (key, other, remedy) = ("repeat", "'for'", "give one of them");
@@ -63,7 +63,7 @@ impl ThreadSpec {
             (None, Some(ns)) => Ok(Rounds::For(ns)),
             (times, None) => {
                 let times = within("repeat", times.unwrap_or(1), 1, MAX_ACCESSES);
-                times.map(Rounds::Times).map_err(keyed)
+                times.map(Rounds::Times).map_err(with_key_error)
             }
         }
     }

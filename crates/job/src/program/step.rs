@@ -104,7 +104,7 @@ pub enum ProgramStep {
 impl ProgramStep {
     /// Reads a byte of each of these pages of a mapping, in order.
     pub fn touch(mapping: usize, pages: Vec<u64>) -> ProgramStep {
-        let accesses = Phase::listed(Arc::new(pages), DEFAULT_SEED, 1);
+        let accesses = Phase::from_list(Arc::new(pages), DEFAULT_SEED, 1);
         ProgramStep::Touch { mapping, accesses, access: Access::Read, think_ns: 0 }
     }
 
@@ -112,12 +112,12 @@ impl ProgramStep {
     pub fn mapping(&self) -> Option<usize> {
         match self {
             ProgramStep::Map { mapping } | ProgramStep::Unmap { mapping, .. } => Some(*mapping),
-            step => step.touched(),
+            step => step.touched_mapping(),
         }
     }
 
     /// Index of the mapping whose pages it touches, advises or protects.
-    pub fn touched(&self) -> Option<usize> {
+    pub fn touched_mapping(&self) -> Option<usize> {
         match self {
             ProgramStep::Touch { mapping, .. }
             | ProgramStep::Madvise { mapping, .. }
@@ -200,7 +200,7 @@ impl ProgramStep {
     }
 
     /// Whether it drops pages of its file from the page cache.
-    pub fn drops(&self) -> bool {
+    pub fn drops_pages(&self) -> bool {
         let drops = matches!(self, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
         drops || self.pages_out()
     }
@@ -218,7 +218,7 @@ impl ProgramStep {
 
 impl Job {
     /// Index of the open file that `step` uses.
-    pub fn open_of(&self, step: &ProgramStep) -> Option<usize> {
+    pub fn step_open(&self, step: &ProgramStep) -> Option<usize> {
         match step {
             ProgramStep::Map { mapping }
             | ProgramStep::Unmap { mapping, .. }
@@ -231,12 +231,12 @@ impl Job {
     }
 
     /// Index of the file that `step` uses.
-    pub fn file_of(&self, step: &ProgramStep) -> Option<usize> {
-        self.open_of(step).map(|open| self.opens[open].file)
+    pub fn step_file(&self, step: &ProgramStep) -> Option<usize> {
+        self.step_open(step).map(|open| self.opens[open].file)
     }
 
     /// Describes `step` for reports.
-    pub fn shown(&self, step: &ProgramStep) -> String {
+    pub fn describe_step(&self, step: &ProgramStep) -> String {
         // The name of the table: all threads of a table do the same.
         let mapping = |number: &usize| &self.spec.mapping[self.tables.mappings[*number]].name;
         let open = |number: &usize| &self.spec.open[self.tables.opens[*number]].name;

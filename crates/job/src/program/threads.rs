@@ -1,10 +1,10 @@
 //! Conversion of `[[thread]]` tables to threads, with a check of the mappings in each phase.
 
 use super::error::ProgramError;
-use super::names::{Names, in_table};
+use super::mapping_tracker::MappingTracker;
+use super::names::{Names, table_error};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
-use super::there::There;
-use super::{Job, ProgramStep, Rounds, Thread, after, barriers};
+use super::{Job, ProgramStep, Rounds, Thread, barriers, step_order};
 use crate::Error;
 use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
@@ -28,7 +28,7 @@ pub(super) fn take(
     let named = Names::new("thread", names.iter(), MAX_THREADS)?;
     let of_processes = processes(threads, program)?;
     barriers::take(threads, program);
-    let mut there = There::new(threads, &names, mappings, program);
+    let mut there = MappingTracker::new(threads, &names, mappings, program);
     for (number, (thread, name)) in threads.iter().zip(&names).enumerate() {
         let before = there.mapped.clone();
         let valid = steps(number, &thread.phase, opens, mappings, program, &mut there);
@@ -41,14 +41,14 @@ pub(super) fn take(
         });
         let (rounds, stagger_ns, steps) = valid.map_err(|error| match threads {
             [_] => error,
-            _ => in_table("thread", name, error),
+            _ => table_error("thread", name, error),
         })?;
         let (name, process) = (name.clone(), of_processes[number]);
         let after = Vec::new();
         program.threads.push(Thread { name, process, stagger_ns, rounds, steps, after });
     }
     barriers::check(program)?;
-    after::take(threads, &named, program)
+    step_order::add_dependencies(threads, &named, program)
 }
 
 /// Adds the process names to `program`. Returns the process index of each thread.
@@ -79,7 +79,7 @@ fn steps(
     opens: &Names<'_>,
     mappings: &Names<'_>,
     program: &Job,
-    there: &mut There<'_>,
+    there: &mut MappingTracker<'_>,
 ) -> Result<Vec<ProgramStep>, Error> {
     if phases.is_empty() || phases.len() > MAX_THREAD_PHASES {
         let value = format!("a number of {} phases", phases.len());
@@ -90,7 +90,7 @@ fn steps(
         let step = there
             .check_owner(thread, phase, mappings)
             .and_then(|()| phase.validate(opens, mappings, &there.mapped, program))
-            .and_then(|step| there.follow(&step, program).map(|()| step))
+            .and_then(|step| there.apply_step(&step, program).map(|()| step))
             .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
         steps.push(step);
     }

@@ -25,7 +25,7 @@ impl Job {
         let mut used: Vec<Bits> =
             words.into_iter().map(|words| Bits(vec![0; words as usize])).collect();
         for step in self.steps() {
-            if let Some(file) = self.file_of(step) {
+            if let Some(file) = self.step_file(step) {
                 self.add(step, self.file_pages(file).0, &mut used[file]);
             }
         }
@@ -37,7 +37,7 @@ impl Job {
     fn add(&self, step: &ProgramStep, pages: u64, used: &mut Bits) {
         match step {
             ProgramStep::Touch { mapping, accesses, .. } => {
-                let in_file = self.mappings[*mapping].in_file();
+                let in_file = self.mappings[*mapping].file_pages();
                 for page in self.touches(*mapping, accesses) {
                     let place = in_file(page).0;
                     used.set(place..(place + 1).min(pages));

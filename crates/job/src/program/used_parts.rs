@@ -9,9 +9,9 @@ const WORD: u64 = u64::BITS as u64;
 
 /// A sparse bitmap of pages, by word index.
 #[derive(Debug, Default)]
-struct Pages(HashMap<u64, u64>);
+struct PageBitmap(HashMap<u64, u64>);
 
-impl Pages {
+impl PageBitmap {
     fn add(&mut self, page: u64) {
         *self.0.entry(page / WORD).or_default() |= 1 << (page % WORD);
     }
@@ -52,15 +52,16 @@ pub struct UsedParts {
 impl Job {
     /// The used parts of files and mappings, excluding direct reads.
     pub fn used_parts(&self) -> UsedParts {
-        let mut files: Vec<Pages> = self.files.iter().map(|_| Pages::default()).collect();
-        let mut mappings: Vec<Pages> = self.mappings.iter().map(|_| Pages::default()).collect();
+        let mut files: Vec<PageBitmap> = self.files.iter().map(|_| PageBitmap::default()).collect();
+        let mut mappings: Vec<PageBitmap> =
+            self.mappings.iter().map(|_| PageBitmap::default()).collect();
         let size = self.page_size();
         for step in self.steps() {
             match step {
                 ProgramStep::Touch { mapping, accesses, .. } => {
                     let of = &self.mappings[*mapping];
                     let file = &mut files[self.opens[of.open].file];
-                    let in_file = of.in_file();
+                    let in_file = of.file_pages();
                     for page in self.touches(*mapping, accesses) {
                         mappings[*mapping].add(page);
                         file.add(in_file(page).0);
@@ -79,12 +80,12 @@ impl Job {
                 _ => {}
             }
         }
-        let part = |pages: &Pages| {
+        let part = |pages: &PageBitmap| {
             let (first, span) = pages.range().unwrap_or_default();
             UsedPart { pages: pages.count(), first, span }
         };
         UsedParts {
-            files: files.iter().map(Pages::count).collect(),
+            files: files.iter().map(PageBitmap::count).collect(),
             mappings: mappings.iter().map(part).collect(),
         }
     }
@@ -96,7 +97,7 @@ mod tests {
     use crate::JobSpec;
 
     #[test]
-    fn a_page_counts_once_and_the_range_is_what_is_between() {
+    fn counts_each_page_once_with_its_range() {
         let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
                     [[mapping]]\nname = 'm'\nopen = 'a'\noffset = '16k'\n\
                     [[thread]]\n[[thread.phase]]\nmapping = 'm'\npages = [70, 3, 3, 130]\n\

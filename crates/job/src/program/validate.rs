@@ -4,7 +4,7 @@ use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::error::ProgramError;
-use super::names::{Names, in_table, keyed};
+use super::names::{Names, table_error, with_key_error};
 use super::spec::{FileSpec, MappingSpec, OpenSpec};
 use super::threads;
 use super::{Job, JobSpec, NamedFile, NamedMapping, Open, ProgramStep};
@@ -13,7 +13,7 @@ use crate::advice;
 use crate::bounds::{
     MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_RUNS,
 };
-use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
+use crate::limits::{check_one_of, name, out_of_range, pages, size, split_pages, within};
 use crate::parts::{EngineKind, File, Machine, Mapping};
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
@@ -31,24 +31,25 @@ impl JobSpec {
     }
 
     fn checked(&self, host_release: Option<&str>) -> Result<Job, Error> {
-        let (rules, machine, seed) = self.of_machine(host_release)?;
+        let (rules, machine, seed) = self.resolve_machine(host_release)?;
         let page_size = machine.arch.page_size;
-        let counted = self.counted()?;
+        let counted = self.expand_counts()?;
         let tables = &*counted.spec;
         let files = Names::new("file", tables.file.iter().map(|file| &file.name), MAX_FILES)?;
         let opens = Names::new("open", tables.open.iter().map(|open| &open.name), MAX_MAPPINGS)?;
         let names = tables.mapping.iter().map(|mapping| &mapping.name);
         let mappings = Names::new("mapping", names, MAX_MAPPINGS)?;
-        let anonymous = pages("anonymous", &self.anonymous, 0, page_size).map_err(keyed)?;
+        let anonymous =
+            pages("anonymous", &self.anonymous, 0, page_size).map_err(with_key_error)?;
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
-        let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
+        let cpus = cpus.map_err(with_key_error)?.map(|cpus| cpus as u32);
         let cold = self.cold.unwrap_or(false);
-        let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
+        let engine = name("on", &self.on, EngineKind::Model).map_err(with_key_error)?;
         let mut program = Job {
             spec: self.clone(),
             engine,
-            image: self.shared().valid_image(engine).map_err(keyed)?,
-            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
+            image: self.shared().valid_image(engine).map_err(with_key_error)?,
+            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(with_key_error)?,
             rules,
             machine,
             seed,
@@ -69,7 +70,7 @@ impl JobSpec {
         for mapping in &tables.mapping {
             let valid = mapping
                 .validate(&opens, &program, tables)
-                .map_err(|error| in_table("mapping", &mapping.name, error))?;
+                .map_err(|error| table_error("mapping", &mapping.name, error))?;
             program.mappings.push(valid);
         }
         program.check_sizes()?;
@@ -85,23 +86,23 @@ impl JobSpec {
             program.steps().count() + program.files.len() + program.mappings.len()
         };
         let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
-        within("runs", program.runs, 1, most_runs).map_err(keyed)?;
+        within("runs", program.runs, 1, most_runs).map_err(with_key_error)?;
         program.resolve_spec();
         Ok(program)
     }
 
     /// The kernel rules, machine and seed, from the shared keys.
-    fn of_machine(
+    fn resolve_machine(
         &self,
         host_release: Option<&str>,
     ) -> Result<(filemap_core::rules::Rules, Machine, u64), Error> {
         let spec = self.shared();
-        let arch = spec.valid_arch().map_err(keyed)?;
-        let rules = spec.valid_rules(host_release).map_err(keyed)?;
-        let machine = spec.valid_machine(arch, &rules).map_err(keyed)?;
-        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
+        let arch = spec.valid_arch().map_err(with_key_error)?;
+        let rules = spec.valid_rules(host_release).map_err(with_key_error)?;
+        let machine = spec.valid_machine(arch, &rules).map_err(with_key_error)?;
+        let seed = seed::resolve_seed(self.seed, self.seed_text.as_deref())?;
         let seed = within("seed", seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
-        Ok((rules, machine, seed.map_err(keyed)?))
+        Ok((rules, machine, seed.map_err(with_key_error)?))
     }
 }
 
@@ -113,13 +114,13 @@ impl Job {
         spec.with = Some(self.rules.series.to_string());
         (spec.seed, spec.seed_text) = (Some(self.seed), Some(self.seed.to_string()));
         spec.read_ahead_kb = Some(machine.read_ahead.bytes(page_size) / 1024);
-        spec.fault_around = Some(SizeText::of(machine.fault_around.bytes(page_size)));
+        spec.fault_around = Some(SizeText::from_bytes(machine.fault_around.bytes(page_size)));
         spec.arch = Some(machine.arch.family.name().to_string());
-        spec.page_size = Some(SizeText::of(page_size));
+        spec.page_size = Some(SizeText::from_bytes(page_size));
         spec.fs = Some(machine.fs.to_string());
         for (table, named) in self.tables.files.iter().zip(&self.files) {
             let file = &mut spec.file[*table];
-            file.size = Some(SizeText::of(named.file.size_bytes));
+            file.size = Some(SizeText::from_bytes(named.file.size_bytes));
             file.sparse = named.file.sparse;
         }
         for (table, thread) in self.tables.threads.iter().zip(&self.threads) {
@@ -155,7 +156,7 @@ impl Job {
 
 impl FileSpec {
     fn validate(&self, cold: bool) -> Result<NamedFile, Error> {
-        let of_this = |error| in_table("file", &self.name, error);
+        let of_this = |error| table_error("file", &self.name, error);
         let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
         let file = match (&self.path, size_bytes) {
             (None, Some(size_bytes)) => {
@@ -200,7 +201,8 @@ impl FileSpec {
 
 impl OpenSpec {
     fn validate(&self, files: &Names<'_>) -> Result<Open, Error> {
-        let file = files.find(&self.file).map_err(|error| in_table("open", &self.name, error))?;
+        let file =
+            files.find(&self.file).map_err(|error| table_error("open", &self.name, error))?;
         Ok(Open { name: self.name.clone(), file, direct: self.direct })
     }
 }
@@ -215,7 +217,7 @@ impl MappingSpec {
         let open = opens.find(&self.open)?;
         let arch = &program.machine.arch;
         if self.elf {
-            return self.of_segments(open, program, tables);
+            return self.segment_mapping(open, program, tables);
         }
         let file_pages = program.file_pages(program.opens[open].file);
         let offset = pages("offset", &self.offset, 0, arch.page_size)?.unwrap_or(0);
@@ -253,7 +255,7 @@ impl MappingSpec {
     }
 
     /// A mapping of the segments of a program or library.
-    fn of_segments(
+    fn segment_mapping(
         &self,
         open: usize,
         program: &Job,
@@ -273,7 +275,7 @@ impl MappingSpec {
         let file = &tables.file[program.opens[open].file];
         let Some(path) = &file.path else {
             let remedy = "that of a program or shared library, for mappings with elf = true";
-            return Err(in_table(
+            return Err(table_error(
                 "file",
                 &file.name,
                 Error::MissingKey { key: "path".into(), remedy },
@@ -297,8 +299,14 @@ impl MappingSpec {
 
     fn valid_split(&self, len: u64) -> Result<Option<Split>, Error> {
         let (default, known) = (SplitProt::Write, SplitProt::ALL);
-        let prot =
-            one_of("split_prot", "split_prot", &self.split_prot, default, known, SplitProt::name)?;
+        let prot = check_one_of(
+            "split_prot",
+            "split_prot",
+            &self.split_prot,
+            default,
+            known,
+            SplitProt::name,
+        )?;
         let Some(pages) = self.split else {
             let remedy = "the pages of each piece with 'split_prot', or neither";
             let missing = Error::Missing { flag: "split", remedy };

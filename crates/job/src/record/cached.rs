@@ -28,7 +28,7 @@ impl Cached {
     ///
     /// # Errors
     /// Errors of `count`.
-    pub fn of<E>(
+    pub fn count_pages<E>(
         mapped: &MappedParts,
         mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
     ) -> Result<Cached, E> {

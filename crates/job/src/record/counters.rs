@@ -44,7 +44,7 @@ macro_rules! counters {
             /// The spread of each counter over the runs that have it.
             pub(crate) fn summary(runs: &[Counters]) -> Self {
                 PerCounter {
-                    $( $name: Spread::of(runs.iter().filter_map(|run| run.$name)), )+
+                    $( $name: Spread::from_samples(runs.iter().filter_map(|run| run.$name)), )+
                 }
             }
         }

@@ -3,8 +3,8 @@
 mod by_table;
 mod cached;
 mod counters;
+mod job_runs;
 mod kind;
-mod ran;
 mod run;
 mod summary;
 
@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 pub use self::cached::Cached;
 pub use self::counters::{Counters, PerCounter};
+pub use self::job_runs::JobRuns;
 pub use self::kind::RecordKind;
-pub use self::ran::Ran;
 pub use self::run::{FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 pub use self::summary::{CachedSummary, FileSummary, Summary};
 use crate::job::Job;
@@ -48,8 +48,8 @@ pub struct Record {
 
 impl Record {
     /// The record of `job`, given the result of its runs.
-    pub fn of(job: &Job, ran: Ran) -> Self {
-        let runs = ran.runs.into_iter().map(|run| run.as_recorded(job)).collect();
+    pub fn from_job_runs(job: &Job, ran: JobRuns) -> Self {
+        let runs = ran.runs.into_iter().map(|run| run.into_recorded(job)).collect();
         Record::new(job, ran.engine.name(), ran.environment, runs)
     }
 
@@ -61,7 +61,7 @@ impl Record {
             job: job.spec.clone(),
             engine: engine.to_string(),
             environment,
-            summary: Summary::of(&runs),
+            summary: Summary::from_runs(&runs),
             runs,
             warnings: Vec::new(),
         }
@@ -74,7 +74,7 @@ mod tests {
     use crate::flags::JobFlags;
 
     #[test]
-    fn a_record_is_the_json_of_the_contract() {
+    fn record_matches_json_contract() {
         let spec = JobFlags::from_toml("workload = \"first\"\naccesses = 3\nfile_size = \"1m\"");
         let job = spec.unwrap().validate(None).unwrap();
         let counters = |pages| Counters { data_pages_read: Some(pages), ..Counters::default() };

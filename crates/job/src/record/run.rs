@@ -57,16 +57,16 @@ pub struct Run {
 
 impl Run {
     /// Converts the run of `job` from the engine's form to the record's.
-    pub fn as_recorded(self, job: &Job) -> Run {
+    pub fn into_recorded(self, job: &Job) -> Run {
         if job.is_single_mapping() {
-            return self.of_single_mapping(job);
+            return self.merge_single_mapping(job);
         }
         if job.is_counted() { self.by_table(job) } else { self }
     }
 
     /// Reduces the run of a job with a single mapping: the figures of its file, mapping and thread
     /// are the run's.
-    fn of_single_mapping(self, job: &Job) -> Run {
+    fn merge_single_mapping(self, job: &Job) -> Run {
         let mmap_miss = self.phases.last().and_then(|phase| phase.counters.mmap_miss);
         let phases = job.accesses().zip(self.phases);
         let phases = phases.map(|(accesses, phase)| PhaseRun {
@@ -107,7 +107,7 @@ pub struct FileRun {
 
 impl FileRun {
     /// The sum over `files`; empty if any of them lacks the location.
-    pub fn cached_of(files: &[FileRun]) -> Cached {
+    pub fn sum_cached(files: &[FileRun]) -> Cached {
         let of = files.iter().map(|file| file.cached_parts.unwrap_or_default());
         of.reduce(Cached::and).unwrap_or_default()
     }

@@ -55,17 +55,18 @@ pub struct FileSummary {
 
 impl Summary {
     /// Summarizes `runs` of one job.
-    pub fn of(runs: &[Run]) -> Summary {
+    pub fn from_runs(runs: &[Run]) -> Summary {
         let counters: Vec<_> = runs.iter().map(|run| run.counters).collect();
         let cached = |pages: fn(&Cached) -> Option<u64>| {
-            Spread::of(runs.iter().filter_map(|run| pages(&run.cached)))
+            Spread::from_samples(runs.iter().filter_map(|run| pages(&run.cached)))
         };
         let files = runs.first().map_or(&[][..], |run| &run.files);
-        let file =
-            |(number, file)| FileSummary::of(file, runs.iter().map(|run| &run.files[number]));
+        let file = |(number, file)| {
+            FileSummary::from_runs(file, runs.iter().map(|run| &run.files[number]))
+        };
         Summary {
             counters: PerCounter::summary(&counters),
-            elapsed_ns: Spread::of(runs.iter().filter_map(|run| run.elapsed_ns)),
+            elapsed_ns: Spread::from_samples(runs.iter().filter_map(|run| run.elapsed_ns)),
             cached: CachedSummary {
                 inside: cached(|cached| cached.inside),
                 before: cached(|cached| cached.before),
@@ -79,8 +80,13 @@ impl Summary {
 
 impl FileSummary {
     /// Summarizes `file` over all runs.
-    fn of<'a>(file: &FileRun, runs: impl Iterator<Item = &'a FileRun> + Clone) -> FileSummary {
-        let of = |count: fn(&FileRun) -> Option<u64>| Spread::of(runs.clone().filter_map(count));
+    fn from_runs<'a>(
+        file: &FileRun,
+        runs: impl Iterator<Item = &'a FileRun> + Clone,
+    ) -> FileSummary {
+        let of = |count: fn(&FileRun) -> Option<u64>| {
+            Spread::from_samples(runs.clone().filter_map(count))
+        };
         FileSummary {
             name: file.name.clone(),
             data_pages_read: of(|file| file.data_pages_read),

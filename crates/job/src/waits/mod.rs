@@ -32,7 +32,7 @@ pub struct Wait {
 
 impl Wait {
     /// The durations of `cause`; `None` if there are none.
-    pub fn of(cause: &str, spans: &Histogram) -> Option<Wait> {
+    pub fn from_histogram(cause: &str, spans: &Histogram) -> Option<Wait> {
         (spans.count > 0).then(|| Wait {
             cause: cause.to_string(),
             count: spans.count,

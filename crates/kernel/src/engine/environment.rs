@@ -13,7 +13,7 @@ use super::{limits, settings};
 use crate::child;
 use crate::interference::damon_pageout;
 use crate::procstat::selected_word;
-use crate::temporary::FileContents;
+use crate::temporary_file::FileContents;
 
 /// Options of the kernel configuration that the rules or their costs depend on.
 pub const CONFIG_OPTIONS: [&str; 10] = [

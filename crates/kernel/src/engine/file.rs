@@ -9,14 +9,14 @@ use filemap_job::{Filesystem, Machine};
 
 use super::needs::{JobNeeds, NeededFile};
 
-use crate::cold::require_cold;
+use crate::cold_cache::require_cold;
 use crate::holes::Holes;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::raise_limit;
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::Storage;
-use crate::temporary::{FileContents, check_calls, require_space};
-use crate::{Error, page_size, temporary};
+use crate::temporary_file::{FileContents, check_calls, require_space};
+use crate::{Error, page_size, temporary_file};
 
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
@@ -133,7 +133,7 @@ impl JobFile {
         path: &Path,
     ) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        let storage = storage_of(machine, path)?;
+        let storage = probe_storage(machine, path)?;
         let pages = guard_page_cache(&needed.file, journal, &file, path)?;
         let (path, bytes) = (path.to_owned(), needed.file.size_bytes);
         let name = path.clone();
@@ -146,10 +146,10 @@ impl JobFile {
     /// A new file in `root`, whose blocks come from the filesystem of `directory`.
     fn temporary(needed: &NeededFile, root: &Path, directory: &Path) -> Result<Self, Error> {
         let bytes = needed.file.size_bytes;
-        let file = temporary::unnamed(root)?;
-        temporary::write(&file, directory, bytes, &needed.contents)?;
+        let file = temporary_file::unnamed(root)?;
+        temporary_file::write(&file, directory, bytes, &needed.contents)?;
         let storage = Storage::find(root)?;
-        let path = temporary::name_for_children(&file);
+        let path = temporary_file::name_for_children(&file);
         let name = root.join(match (&needed.contents, &needed.name) {
             (FileContents::CopyOf(path), _) => {
                 format!("(copy of {})", path.file_name().unwrap_or_default().display())
@@ -227,7 +227,7 @@ pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// The file cannot be made cold there, or its readahead or filesystem differs from `machine`.
-pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Error> {
+pub(crate) fn probe_storage(machine: &Machine, path: &Path) -> Result<Storage, Error> {
     let storage = Storage::find(path)?;
     if let Some(reason) = storage.unsuitable_reason() {
         return Err(Error::unavailable(

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Job;
-use filemap_job::{Engine, Machine, Ran};
+use filemap_job::{Engine, JobRuns, Machine};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value};
 
-use super::guest_protocol::{Message, answer, answer_observed, received, refused};
+use super::guest_protocol::{Message, answer, answer_observed, received, refusal};
 use super::observe::{self, ObserveOptions};
 use super::settings::SwitchGuard;
 use super::{HostKernel, environment, settings};
@@ -24,7 +24,7 @@ const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 ///
 /// # Errors
 /// One line for the host.
-pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
+pub fn run_in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job is invalid: {what}");
     let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -43,20 +43,20 @@ pub fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     };
     let _switched = match SwitchGuard::set(named, message.on) {
         Ok(switched) => switched,
-        Err(error) => return refused(error),
+        Err(error) => return refusal(error),
     };
     let program = received(&message.job, &release).map_err(|error| wrong(&error))?;
     guest::grow_active_list(message.active_list_bytes)?;
     match options {
         Some(options) => match observed(&program, options, log) {
             Ok(environment) => Ok(answer_observed(environment)),
-            Err(error) => refused(error),
+            Err(error) => refusal(error),
         },
         None => answer(run(&program)),
     }
 }
 
-fn run(program: &Job) -> Result<Ran, Error> {
+fn run(program: &Job) -> Result<JobRuns, Error> {
     prepare(&program.machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
     HostKernel::in_directory(journal, guest::DATA_DIR.into()).run(program)

@@ -2,7 +2,7 @@
 
 use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Job, JobSpec, Madvise, ProgramStep, Rounds, Thread};
-use filemap_job::{EngineKind, Pattern, Ran, Run};
+use filemap_job::{EngineKind, JobRuns, Pattern, Run};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -33,10 +33,10 @@ const ACTIVE_LIST_BYTES: &str = "active_list_bytes";
 const OBSERVED: &str = "observed";
 
 /// Most of the memory is left to the job.
-const LONGEST_LIST: u64 = 256 << 20;
+const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// Maximum number of CPUs that QEMU emulates.
-const MOST_EMULATED_CPUS: u64 = 255;
+const MAX_EMULATED_CPUS: u64 = 255;
 
 /// Slowdown of an emulated machine whose CPUs take turns.
 const EMULATED_FACTOR: u64 = 30;
@@ -58,7 +58,7 @@ pub(super) fn cpus(program: &Job) -> u64 {
 
 /// Maximum number of CPUs of its machine.
 pub(super) fn most_cpus(program: &Job) -> u64 {
-    if takes_turns(program) { MOST_EMULATED_CPUS } else { cpus::allowed_cpus() }
+    if takes_turns(program) { MAX_EMULATED_CPUS } else { cpus::allowed_cpus() }
 }
 
 /// Whether virtual CPUs take turns on an emulated machine, each executing equally many
@@ -131,7 +131,7 @@ pub(super) fn active_list_bytes(program: &Job) -> u64 {
         _ => 0,
     });
     let pages = pages.fold(0, u64::saturating_add);
-    pages.saturating_mul(page_size()).min(LONGEST_LIST)
+    pages.saturating_mul(page_size()).min(MAX_LIST_BYTES)
 }
 
 /// Removes the times from a run.
@@ -212,12 +212,12 @@ fn from_json<T: DeserializeOwned>(sent: &Value) -> Result<T, String> {
 ///
 /// # Errors
 /// One line for the host.
-pub(super) fn answer(ran: Result<Ran, Error>) -> Result<String, String> {
+pub(super) fn answer(ran: Result<JobRuns, Error>) -> Result<String, String> {
     match ran {
-        Ok(Ran { environment, runs, .. }) => {
+        Ok(JobRuns { environment, runs, .. }) => {
             Ok(json!({ RAN: Returned { environment, runs } }).to_string())
         }
-        Err(error) => refused(error),
+        Err(error) => refusal(error),
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) fn answer_observed(environment: Map<String, Value>) -> String {
 ///
 /// # Errors
 /// One line for the host.
-pub(super) fn refused(error: Error) -> Result<String, String> {
+pub(super) fn refusal(error: Error) -> Result<String, String> {
     let answer = match error {
         Error::OutOfMemory { limit_bytes } => json!({ OUT_OF_MEMORY: limit_bytes }),
         Error::BeyondFile { step, page, mapping, file } => {
@@ -315,21 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paged_out_lengthens_the_active_list_but_not_in_ram_that_is_named() {
+    fn paged_out_pages_lengthen_active_list_unless_ram_is_given() {
         let bytes = |ram: &str, size: &str| {
             let advice = "[[thread.phase]]\nmapping = 'm'\nmadvise = 'pageout'\n";
             let text = PROGRAM.replace("ram = '2g'\n", ram).replace("'32m'", size) + advice;
             active_list_bytes(&JobSpec::from_toml(&text).unwrap().validate(None).unwrap())
         };
-        assert_eq!((bytes("", "'32m'"), bytes("", "'1t'")), (64 << 20, LONGEST_LIST));
+        assert_eq!((bytes("", "'32m'"), bytes("", "'1t'")), (64 << 20, MAX_LIST_BYTES));
         assert_eq!((bytes("ram = '2g'\n", "'32m'"), active_list_bytes(&program())), (0, 0));
     }
 
     #[test]
-    fn records_come_back_with_all_runs() {
+    fn guest_records_have_all_runs() {
         let runs = vec![Run { elapsed_ns: Some(3), ..Run::default() }; 2];
         let engine = EngineKind::Kernel;
-        let ran = Ran { engine, environment: Map::new(), runs: runs.clone() };
+        let ran = JobRuns { engine, environment: Map::new(), runs: runs.clone() };
         let mut back = opened(&answer(Ok(ran)).unwrap()).unwrap();
         assert_eq!(back.runs, runs);
         forget_times(&mut back.runs[0]);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_is_too_large_for_is_told_as_on_this_machine() {
+    fn guest_reports_too_large_jobs_like_the_host() {
         let out = Error::OutOfMemory { limit_bytes: 4096 };
         let beyond = Error::BeyondFile {
             step: "phase 1".into(),

@@ -17,7 +17,7 @@ mod stage;
 use std::path::PathBuf;
 
 use filemap_job::program::Job;
-use filemap_job::{Engine, EngineKind, Ran, Ready, Run, flushes};
+use filemap_job::{Engine, EngineKind, JobRuns, ReadyJob, Run, flushes};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -25,18 +25,18 @@ use crate::journal::Journal;
 use crate::probe::ProbeProcess;
 use crate::residency::{PageSet, resident_pages};
 use crate::storage::io_bytes;
-use crate::temporary::require_space;
+use crate::temporary_file::require_space;
 
-pub use boot::{Boot, BootedJob, CONSOLE_KEY};
+pub use boot::{BootedJob, BootedKernels, CONSOLE_KEY};
 pub use environment::{CONFIG_OPTIONS, host_environment};
 pub use file::temporary_directory;
-pub use guest::{in_guest, mount_memory_cgroups};
+pub use guest::{mount_memory_cgroups, run_in_guest};
 pub use limits::available_bytes;
 pub use needs::MAX_RUN_ACCESSES;
 pub use observe::ObserveOptions;
 pub use settings::FaultAround;
 
-pub(crate) use file::{guard_page_cache, scratch_directory, storage_of};
+pub(crate) use file::{guard_page_cache, probe_storage, scratch_directory};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{JobNeeds, NeededFile};
 pub(crate) use program::{process, with_job_names};
@@ -180,7 +180,7 @@ impl PreparedJob {
     }
 }
 
-impl Ready for PreparedJob {
+impl ReadyJob for PreparedJob {
     type Error = Error;
 
     fn seed(&self) -> u64 {
@@ -201,7 +201,7 @@ impl Ready for PreparedJob {
         Ok(vec![self.run()?])
     }
 
-    fn ran(self, runs: Vec<Run>) -> Ran {
-        Ran { engine: EngineKind::Kernel, environment: self.environment(), runs }
+    fn into_job_runs(self, runs: Vec<Run>) -> JobRuns {
+        JobRuns { engine: EngineKind::Kernel, environment: self.environment(), runs }
     }
 }

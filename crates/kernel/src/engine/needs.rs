@@ -7,10 +7,10 @@ use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Access, Job, ProgramStep};
-use filemap_job::{File, Machine, merged};
+use filemap_job::{File, Machine, merge_ranges};
 
 use crate::probe::{MAX_READ_BYTES, cpus};
-use crate::temporary::FileContents;
+use crate::temporary_file::FileContents;
 use crate::{Error, page_size};
 
 /// Remedy: what takes less space in a program.
@@ -120,12 +120,13 @@ impl From<&Job> for JobNeeds {
 fn called(program: &Job, file: usize) -> Vec<Range<PageIndex>> {
     let end = PageIndex(program.file_pages(file).0);
     let steps = program.steps().filter(|step| step.calls());
-    let mappings = steps.filter_map(ProgramStep::touched).map(|number| &program.mappings[number]);
+    let mappings =
+        steps.filter_map(ProgramStep::touched_mapping).map(|number| &program.mappings[number]);
     let parts = mappings
         .filter(|of| program.opens[of.open].file == file)
         .map(|of| of.mapping.offset..(of.mapping.offset + of.mapping.pages).min(end))
         .filter(|part| !part.is_empty());
-    merged(parts.collect())
+    merge_ranges(parts.collect())
 }
 
 /// Maximum accesses of one run: all are held in memory before it begins.
@@ -222,7 +223,7 @@ mod tests {
     use filemap_job::{JobFlags, JobSpec};
 
     use super::*;
-    use crate::temporary::require_space;
+    use crate::temporary_file::require_space;
 
     #[test]
     fn no_space_has_remedy_of_job_form() {

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use filemap_job::program::Job;
-use filemap_job::{Engine, Ready};
+use filemap_job::{Engine, ReadyJob};
 use serde_json::{Value, json};
 
-use super::boot::{Boot, BootedJob};
+use super::boot::{BootedJob, BootedKernels};
 use super::needs::JobNeeds;
 use crate::Error;
 use crate::journal::Journal;
@@ -75,7 +75,7 @@ pub(super) fn record(
     }
 }
 
-impl Boot {
+impl BootedKernels {
     /// Runs `programs`, each under a trace of its kernel. Calls `each` with the index of a program
     /// and its recording, until it returns false.
     ///
@@ -94,7 +94,7 @@ impl Boot {
         let ready: Vec<Result<BootedJob, Error>> = programs.iter().map(ready).collect();
         let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
         // In order of machines, so that answers are taken soon after they arrive.
-        ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
+        ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, ReadyJob::batch));
         for (number, booted) in ready {
             if !each(number, booted.and_then(take_recording))? {
                 break;

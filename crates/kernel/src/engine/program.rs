@@ -40,7 +40,7 @@ pub(super) fn measure(
     let files = &stage.files.files;
     let mapped = program.mapped_parts();
     let parts = files.iter().zip(&mapped).map(|(file, mapped)| {
-        let cached = Cached::of(mapped, |pages: Range<PageIndex>| {
+        let cached = Cached::count_pages(mapped, |pages: Range<PageIndex>| {
             CacheStat::query(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
         // Linux before 6.5 has no `cachestat`.
@@ -129,7 +129,7 @@ fn check_protections(program: &Job) -> Result<(), Error> {
 /// Refuses MADV_PAGEOUT on files for which the kernel ignores it for this user.
 fn check_paged_out(program: &Job) -> Result<(), Error> {
     for step in program.steps().filter(|step| step.pages_out()) {
-        let path = program.file_of(step).and_then(|file| program.files[file].file.path.as_ref());
+        let path = program.step_file(step).and_then(|file| program.files[file].file.path.as_ref());
         let Some(path) = path else { continue };
         let is_own = std::fs::metadata(path)
             .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw());
@@ -193,10 +193,10 @@ impl<'a> RunCounts<'a> {
         let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
         let mut paged_out = 0;
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
-            let dropped = cost.dropped.filter(|_| step.drops()).unwrap_or(0);
+            let dropped = cost.dropped.filter(|_| step.drops_pages()).unwrap_or(0);
             paged_out += if tells && step.pages_out() { dropped } else { 0 };
             // A step without a file reads none.
-            let is_whole = program.file_of(step).is_none_or(|file| whole[file]);
+            let is_whole = program.step_file(step).is_none_or(|file| whole[file]);
             let counters = Counters {
                 accesses: Some(cost.accesses),
                 major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
@@ -212,7 +212,7 @@ impl<'a> RunCounts<'a> {
         let steps: Vec<_> = steps.collect();
         let mut by_file = vec![zero_counters(); program.files.len()];
         for (step, _, counted) in &steps {
-            if let Some(file) = program.file_of(step) {
+            if let Some(file) = program.step_file(step) {
                 by_file[file] = sum_counters(by_file[file], *counted);
             }
         }
@@ -232,7 +232,7 @@ impl<'a> RunCounts<'a> {
     /// Bytes read into the page cache, by file.
     fn bytes_cached(&self, file: usize) -> Option<u64> {
         let steps = self.steps.iter().filter(|(step, ..)| self.program.is_direct(step));
-        let mut of_file = steps.filter(|(step, ..)| self.program.file_of(step) == Some(file));
+        let mut of_file = steps.filter(|(step, ..)| self.program.step_file(step) == Some(file));
         of_file.try_fold(self.bytes_read(file)?, |left, (_, cost, _)| {
             cost.read_bytes.map(|direct| left.saturating_sub(direct))
         })
@@ -241,8 +241,8 @@ impl<'a> RunCounts<'a> {
     /// Pages that the run itself dropped, by file.
     fn dropped(&self) -> Vec<DroppedPages> {
         let mut dropped = vec![DroppedPages::Nothing; self.program.files.len()];
-        for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops()) {
-            let Some(file) = self.program.file_of(step) else { continue };
+        for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops_pages()) {
+            let Some(file) = self.program.step_file(step) else { continue };
             let of_file = &mut dropped[file];
             let before = match of_file {
                 DroppedPages::Nothing => Some(0),
@@ -259,7 +259,7 @@ impl<'a> RunCounts<'a> {
     /// Maximum number of pages of a file that the run itself paged out.
     fn paged_out(&self, file: usize) -> u64 {
         let of_file =
-            self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == Some(file));
+            self.steps.iter().filter(|(step, ..)| self.program.step_file(step) == Some(file));
         let mut paged_out = of_file.filter(|(step, ..)| step.pages_out()).peekable();
         // Other threads may add pages while one pages some out.
         if self.program.threads.len() > 1 && paged_out.peek().is_some() {
@@ -282,7 +282,7 @@ impl<'a> RunCounts<'a> {
         let files: Vec<FileRun> = files.collect();
         let mut by_mapping = vec![zero_counters(); program.mappings.len()];
         for (step, _, counted) in &self.steps {
-            if let Some(mapping) = step.touched() {
+            if let Some(mapping) = step.touched_mapping() {
                 by_mapping[mapping] = sum_counters(by_mapping[mapping], *counted);
             }
         }
@@ -303,7 +303,7 @@ impl<'a> RunCounts<'a> {
             threads.push(ThreadRun { name, elapsed_ns, counters });
             phases.extend(own.iter().map(|(step, cost, counters)| PhaseRun {
                 thread: thread.name.clone(),
-                does: program.shown(step),
+                does: program.describe_step(step),
                 elapsed_ns: Some(cost.elapsed_ns),
                 counters: *counters,
             }));
@@ -343,12 +343,12 @@ impl<'a> RunCounts<'a> {
                     .map(|(.., counted)| *counted)
                     .fold(zero_counters(), sum_counters)
             },
-            cached: FileRun::cached_of(&files),
+            cached: FileRun::sum_cached(&files),
             files,
             mappings: mappings.collect(),
             threads,
             phases,
-            waits: causes.filter_map(|(cause, spans)| Wait::of(cause, spans)).collect(),
+            waits: causes.filter_map(|(cause, spans)| Wait::from_histogram(cause, spans)).collect(),
             calls: ran.ended.calls.clone(),
             traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
             vmstat: None,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
-use crate::mounted::KernelMount;
+use crate::kernel_mount::KernelMount;
 use crate::{Error, page_size};
 
 /// The debugfs file with the fault-around size.

@@ -13,7 +13,7 @@ use super::needs::JobNeeds;
 use super::settings::MachineSettings;
 use crate::Error;
 use crate::cgroup::MemoryCgroup;
-use crate::cold::drop_open_file;
+use crate::cold_cache::drop_open_file;
 use crate::journal::Journal;
 use crate::probe::{Probe, ProbeProcess, ProbeResult};
 use crate::procstat::VmStat;

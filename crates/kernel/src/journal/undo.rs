@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::procstat::selected_word;
-use crate::{Error, cold, loop_control};
+use crate::{Error, cold_cache, loop_control};
 
 /// Maximum number of attempts of a step that others obstruct, and the pause between them.
 const MAX_ATTEMPTS: u32 = 100;
@@ -92,7 +92,7 @@ impl Undo {
                     || ok_if_missing("restore", &path, fs::write(&path, value))?
             }
             Undo::DropPages(path) => {
-                cold::try_to_drop(path);
+                cold_cache::try_to_drop(path);
                 true
             }
         };

@@ -70,10 +70,10 @@ fn run(
     let (number, forked) = fork_processes(process.processes() - 1)?;
     let run = ChildRun { shared: &shared, number, forked: &forked };
     if number > 0 {
-        run.as_forked()?;
+        run.run_forked()?;
         exit(0);
     }
-    run.as_first(notes_flushes, input)
+    run.run_first(notes_flushes, input)
 }
 
 /// Creates the context shared by the threads, with the mappings that exist from the start.
@@ -101,7 +101,7 @@ struct ChildRun<'a> {
 
 impl<'a> ChildRun<'a> {
     /// Runs the threads of a forked process.
-    fn as_forked(self) -> Result<(), Error> {
+    fn run_forked(self) -> Result<(), Error> {
         scope(|scope| {
             let first = self.start_threads(scope).unwrap_or_else(|error| fail(&error));
             first.into_iter().for_each(|first| self.take_steps(first));
@@ -111,7 +111,7 @@ impl<'a> ChildRun<'a> {
 
     /// Runs the threads of the first process once the parent starts it. Returns the results of all
     /// processes.
-    fn as_first(
+    fn run_first(
         self,
         notes_flushes: bool,
         input: &mut BufReader<StdinLock>,

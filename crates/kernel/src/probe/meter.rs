@@ -8,8 +8,8 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
 
 use super::PhaseCost;
+use super::in_flight::{InFlightReads, ReadProgress};
 use super::mapping::ProbeMapping;
-use super::settle::{InFlightReads, ReadProgress};
 use crate::Error;
 use crate::procstat::{Faults, read_bytes};
 use crate::residency::CacheStat;

@@ -59,8 +59,8 @@ impl ProbeProcess {
         ProbeProcess {
             files: vec![path],
             opens: vec![0],
-            mappings: vec![NamedMapping::of_first(pages)],
-            threads: vec![Thread::once(steps)],
+            mappings: vec![NamedMapping::from_first_pages(pages)],
+            threads: vec![Thread::from_steps(steps)],
             ..ProbeProcess::default()
         }
     }

@@ -223,7 +223,7 @@ impl SharedResults {
             Histogram::from_words(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
         });
         let calls = Call::ALL.iter().zip(spans);
-        calls.filter_map(|(call, spans)| Wait::of(call.name(), &spans)).collect()
+        calls.filter_map(|(call, spans)| Wait::from_histogram(call.name(), &spans)).collect()
     }
 
     /// Results of all finished threads, and when the last of them finished.

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use filemap_job::program::StepOf;
+use filemap_job::program::ThreadStep;
 use filemap_job::waits::{Call, Histogram};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::thread::futex::{Flags, wait, wake};
@@ -157,7 +157,7 @@ impl StepOrder {
     }
 
     /// Waits until all of `steps` are complete.
-    pub(super) fn wait(&self, steps: &[StepOf]) {
+    pub(super) fn wait(&self, steps: &[ThreadStep]) {
         steps.iter().for_each(|of| self.done[of.thread].wait_for(of.step + 1));
     }
 

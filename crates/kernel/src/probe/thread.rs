@@ -11,19 +11,20 @@ use std::time::Duration;
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{
-    self, DIRECT_BLOCK_BYTES, Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, StepOf, Thread,
+    self, DIRECT_BLOCK_BYTES, Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, Thread,
+    ThreadStep,
 };
 use filemap_job::waits::{Call, Histogram};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::flushes::note_access;
 use super::fork::ForkStack;
+use super::in_flight::{InFlightReads, ReadProgress};
 use super::mapping::{self, ProbeMapping};
 use super::memory::ReadBuffer;
 use super::meter::{PopulateRange, StepMeter, populate};
 use super::pacing::{Deadline, ThinkTime};
 use super::process::{OpenFiles, ProbeProcess, longest_read};
-use super::settle::{InFlightReads, ReadProgress};
 use super::sync::ProbeSync;
 use super::{CacheCounts, PhaseCost};
 use crate::residency::CacheStat;
@@ -60,7 +61,7 @@ pub(super) struct ProbeThread<'a> {
     /// The accesses of each step.
     accesses: Vec<Vec<ProbeAccess>>,
     /// Remaining steps that wait for other threads.
-    after: &'a [(usize, Vec<StepOf>)],
+    after: &'a [(usize, Vec<ThreadStep>)],
     fork_stack: Option<ForkStack>,
     deadline: Deadline,
     meter: StepMeter,
@@ -398,7 +399,7 @@ fn warm_up(meter: &mut StepMeter, buffer: &mut [u8], process: &ProbeProcess) -> 
     let path = Path::new("/dev/zero");
     let zero = File::open(path).map_err(|error| Error::os("open", path, error))?;
     let calls = process.calls();
-    let mut page = NamedMapping::of_first(PageCount(1));
+    let mut page = NamedMapping::from_first_pages(PageCount(1));
     (page.mapping.private, page.mapping.exec) = (true, calls);
     let mapped = mapping::map_anonymous_page(&page)?;
     let read = ProbeAccess::Read { offset: 0, bytes: buffer.len().min(1) as u64 };

@@ -220,7 +220,7 @@ mod tests {
     use filemap_core::address::vma::Advice;
     use filemap_core::units::{PageCount, PageIndex};
     use filemap_job::program::{
-        Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, StepOf, Thread,
+        Fadvise, Madvise, NamedMapping, ProgramStep, Rounds, Thread, ThreadStep,
     };
     use filemap_job::{Pattern, Phase, Workload};
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn process() -> ProbeProcess {
-        let mut mapping = NamedMapping::of_first(PageCount(9));
+        let mut mapping = NamedMapping::from_first_pages(PageCount(9));
         (mapping.mapping.advice, mapping.mapping.offset) = (Advice::HUGEPAGE, PageIndex(1 << 40));
         let (first, pages) = (PageCount(3), PageCount(4));
         let pattern = Pattern::Generated(Workload::ReadRandom);
@@ -246,8 +246,8 @@ mod tests {
                 len_bytes: None,
             },
         ];
-        let after = vec![(1, vec![StepOf { thread: 0, step: 3 }])];
-        let thread = Thread { rounds: Rounds::For(5), after, ..Thread::once(steps) };
+        let after = vec![(1, vec![ThreadStep { thread: 0, step: 3 }])];
+        let thread = Thread { rounds: Rounds::For(5), after, ..Thread::from_steps(steps) };
         ProbeProcess {
             files: vec![OsString::from_vec(vec![b'/', 0xff, b' ']).into(), "c".into()],
             opens: vec![0, 1, 0],

@@ -6,7 +6,7 @@ use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
 use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
-use filemap_job::Seen;
+use filemap_job::ShownKinds;
 use filemap_job::program::NamedMapping;
 
 use super::event::{TraceEvent, Tracepoint};
@@ -27,7 +27,7 @@ pub(super) struct TracedThread<'a> {
     /// Order of a folio that one PMD entry maps.
     pub(super) pmd_order: Order,
     /// What the kernel shows.
-    pub(super) shown: Seen,
+    pub(super) shown: ShownKinds,
 }
 
 /// Decisions of the thread in `events`, and evictions by others.
@@ -346,10 +346,10 @@ mod tests {
     }
 
     fn read(job: &Job, events: &[Tracepoint]) -> Vec<Decision> {
-        read_seeing(job, events, Seen::ALL)
+        read_seeing(job, events, ShownKinds::ALL)
     }
 
-    fn read_seeing(job: &Job, shown: &[Tracepoint], seen: Seen) -> Vec<Decision> {
+    fn read_seeing(job: &Job, shown: &[Tracepoint], seen: ShownKinds) -> Vec<Decision> {
         let process = process(job, &["file".into()]).expect("a process");
         let event = |shown: &Tracepoint| TraceEvent {
             at_ns: 0,

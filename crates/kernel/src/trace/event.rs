@@ -166,8 +166,8 @@ type FieldParser = fn(&Fields) -> Option<Tracepoint>;
 
 /// All parsed events, and their parsers.
 const KINDS: [(&str, FieldParser); 10] = [
-    ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.found()?))),
-    (ASYNC, |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
+    ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.readahead_snapshot()?))),
+    (ASYNC, |f| Some(Tracepoint::AsyncReadahead(f.readahead_snapshot()?))),
     ("page_cache_ra_order", |f| {
         Some(Tracepoint::Window {
             start: PageIndex(f.number("index")?),
@@ -262,7 +262,7 @@ impl<'a> Fields<'a> {
         Some((page(from)?, page(last)?))
     }
 
-    fn found(&self) -> Option<ReadaheadSnapshot> {
+    fn readahead_snapshot(&self) -> Option<ReadaheadSnapshot> {
         Some(ReadaheadSnapshot {
             index: PageIndex(self.number("index")?),
             req: PageCount(self.number("req_count")?),

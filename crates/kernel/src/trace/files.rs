@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use filemap_job::Filesystem;
 
 use super::event::Inode;
-use crate::engine::{JobNeeds, NeededFile, check, guard_page_cache, scratch_directory, storage_of};
+use crate::engine::{
+    JobNeeds, NeededFile, check, guard_page_cache, probe_storage, scratch_directory,
+};
 use crate::journal::{Guard, Journal, Undo};
 use crate::scratch::{self, Scratch, ScratchSize};
 use crate::storage::io_bytes;
-use crate::temporary::{self, check_calls, require_space};
+use crate::temporary_file::{self, check_calls, require_space};
 use crate::{Error, page_size};
 
 /// Maximum number of files of a trace: its filter lists each of them.
@@ -108,7 +110,7 @@ impl FileStore {
         path: &Path,
     ) -> Result<(PathBuf, Guard), Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        storage_of(&needs.machine, path)?;
+        probe_storage(&needs.machine, path)?;
         let guard = guard_page_cache(&needed.file, &self.journal, &file, path)?;
         check_calls(&needed.called, &file, path)?;
         Ok((path.to_owned(), guard))
@@ -135,7 +137,7 @@ impl FileStore {
         let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
             File::create_new(&path).map_err(|error| Error::os("create", &path, error))
         })?;
-        temporary::write(&file, &behind, needed.file.size_bytes, &needed.contents)?;
+        temporary_file::write(&file, &behind, needed.file.size_bytes, &needed.contents)?;
         Ok((path, guard))
     }
 

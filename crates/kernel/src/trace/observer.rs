@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use filemap_core::decision::Decision;
-use filemap_job::Seen;
+use filemap_job::ShownKinds;
 use filemap_job::program::Job;
 
 use super::event::Inode;
@@ -17,7 +17,7 @@ use super::recording::Recording;
 use super::tracefs::{Trace, TraceFs};
 use crate::Error;
 use crate::clock::now_ns;
-use crate::cold::drop_file;
+use crate::cold_cache::drop_file;
 use crate::engine::{self, JobNeeds};
 use crate::image::Incident;
 use crate::interference::{pageout_interval, pause_before};
@@ -72,8 +72,8 @@ impl Observer {
     }
 
     /// What this kernel shows.
-    pub fn shown(&self) -> Seen {
-        self.tracefs.shown()
+    pub fn shown_kinds(&self) -> ShownKinds {
+        self.tracefs.shown_kinds()
     }
 
     /// Opens or creates the files of `program`: new ones on a filesystem of its type and readahead
@@ -97,7 +97,7 @@ impl Observer {
         expected: u64,
     ) -> Result<Observation, Error> {
         let recording = self.record_run(program, subject, expected)?;
-        Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
+        Ok(recording.process_observation(program, &engine::process(program, &subject.paths)?))
     }
 
     /// Makes the recording for [`Observer::observe`].
@@ -143,7 +143,7 @@ impl Observer {
         expected: u64,
     ) -> Result<Observation, Error> {
         let recording = self.record_settled_run(program, subject, expected)?;
-        Ok(recording.observation_of(program, &engine::process(program, &subject.paths)?))
+        Ok(recording.process_observation(program, &engine::process(program, &subject.paths)?))
     }
 
     /// Makes the recording for [`Observer::observe_settled`].
@@ -181,7 +181,7 @@ impl Observer {
     ) -> Result<Recording, Error> {
         let probe = Probe::start(process)?;
         let pid = probe.pid();
-        let seen = self.shown();
+        let seen = self.shown_kinds();
         let trace = self.trace(inodes, expected)?;
         trace.watch_faults(pid)?;
         let open = |path: &PathBuf| File::open(path).map_err(|e| Error::os("open", path, e));
@@ -236,7 +236,7 @@ impl Observer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// What this kernel shows.
-    pub shown: Seen,
+    pub shown: ShownKinds,
     /// The kernel's decisions about all files of the job, as far as tracepoints show them.
     /// Tracepoints do not show the cause of a window: without a mark and a stream it is inferred
     /// from the mapping of the fault (executable, HUGEPAGE), else it is read-around. `mmap_miss` is

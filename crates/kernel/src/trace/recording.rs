@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_job::Seen;
+use filemap_job::ShownKinds;
 use filemap_job::program::Job;
 
 use super::decisions::{TracedThread, decisions};
@@ -20,7 +20,7 @@ const MAGIC: &[u8] = b"filemap-events 1\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// What this kernel shows.
-    pub(super) shown: Seen,
+    pub(super) shown: ShownKinds,
     /// The traced thread.
     pub(super) pid: u32,
     /// Addresses of its mappings.
@@ -42,7 +42,7 @@ pub struct Recording {
 
 impl Recording {
     /// The kinds of lines that the recorded kernel shows.
-    pub fn shown(&self) -> Seen {
+    pub fn shown_kinds(&self) -> ShownKinds {
         self.shown
     }
 
@@ -64,11 +64,11 @@ impl Recording {
             let reason = "it is of a job with other files or mappings";
             return Err(damaged(reason).into());
         }
-        Ok(self.observation_of(program, &process))
+        Ok(self.process_observation(program, &process))
     }
 
     /// The decisions of `program`, which ran as `process`.
-    pub(super) fn observation_of(&self, program: &Job, process: &ProbeProcess) -> Observation {
+    pub(super) fn process_observation(&self, program: &Job, process: &ProbeProcess) -> Observation {
         let (rules, pmd_order) = (&program.rules, program.machine.arch.pmd_order());
         let (pid, addresses) = (self.pid, self.addresses.as_slice());
         let child = TracedThread { pid, process, addresses, rules, pmd_order, shown: self.shown };
@@ -139,7 +139,7 @@ impl Recording {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = EventReader::new(bytes);
-        let seen = Seen::from_bits(reader.byte()?);
+        let seen = ShownKinds::from_bits(reader.byte()?);
         let pid = reader.number()?.try_into().ok()?;
         let addresses = (0..reader.number()?).map(|_| reader.number()).collect::<Option<_>>()?;
         let files = reader.number()?.try_into().ok()?;
@@ -230,7 +230,7 @@ mod tests {
         let mut packed = PackedEvents::default();
         events.iter().for_each(|event| packed.push(event));
         let recording = Recording {
-            shown: Seen::from_bits(rng.next() as u8),
+            shown: ShownKinds::from_bits(rng.next() as u8),
             pid: rng.next() as u32,
             addresses: (0..rng.below(4)).map(|_| any(rng)).collect(),
             files,

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use filemap_job::{Seen, ShownKind};
+use filemap_job::{ShownKind, ShownKinds};
 
 use super::event::{Inode, TraceEvent, parse};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
-use crate::mounted::KernelMount;
+use crate::kernel_mount::KernelMount;
 use crate::{Error, shutdown};
 
 /// Size of an event in the buffer, rounded up.
@@ -56,8 +56,8 @@ impl TraceFs {
     }
 
     /// The kinds of lines that this kernel shows.
-    pub fn shown(&self) -> Seen {
-        Seen::of(|kind| self.has(kind.tracepoint()))
+    pub fn shown_kinds(&self) -> ShownKinds {
+        ShownKinds::from_fn(|kind| self.has(kind.tracepoint()))
     }
 
     /// Refuses a kernel without the tracepoints that every [`Trace`] needs.
@@ -247,9 +247,9 @@ mod tests {
         };
         REQUIRED_EVENTS.into_iter().for_each(has);
         assert!(tracefs.check().is_ok());
-        assert_eq!(tracefs.shown(), Seen::of(|kind| kind == ShownKind::Added));
+        assert_eq!(tracefs.shown_kinds(), ShownKinds::from_fn(|kind| kind == ShownKind::Added));
         ShownKind::ALL.into_iter().for_each(|kind| has(kind.tracepoint()));
-        assert_eq!(tracefs.shown(), Seen::ALL);
+        assert_eq!(tracefs.shown_kinds(), ShownKinds::ALL);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl WaitTrace {
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
         trace.write("options/overwrite", "0")?;
         trace.write("trace_clock", "mono")?;
-        let threads = pids.iter().map(|&pid| threads_of(pid)).collect::<Result<String, _>>()?;
+        let threads = pids.iter().map(|&pid| thread_list(pid)).collect::<Result<String, _>>()?;
         trace.write("set_event_pid", &threads)?;
         for event in EVENTS.into_iter().chain(tells_contention.then_some(CONTENTION)) {
             trace.write(&format!("events/{event}/enable"), "1")?;
@@ -138,7 +138,7 @@ impl WaitTrace {
 }
 
 /// The threads of process `pid`, in the format of `set_event_pid`.
-fn threads_of(pid: u32) -> Result<String, Error> {
+fn thread_list(pid: u32) -> Result<String, Error> {
     let path = PathBuf::from(format!("/proc/{pid}/task"));
     let os = |error| Error::os("read", &path, error);
     let mut threads = String::new();

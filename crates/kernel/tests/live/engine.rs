@@ -31,7 +31,7 @@ fn kernel(bench: &Bench) -> HostKernel {
 fn run(bench: &Bench, keys: &str) -> Option<Record> {
     let job = job(bench, keys);
     match kernel(bench).run(&job) {
-        Ok(ran) => Some(Record::of(&job, ran)),
+        Ok(ran) => Some(Record::from_job_runs(&job, ran)),
         Err(error) if error.cannot_run_here() => {
             skip(error);
             None

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use filemap_core::address::vma::Advice;
 use filemap_kernel::cgroup::{CgroupLimits, MemoryCgroup, Version};
-use filemap_kernel::cold::drop_file;
+use filemap_kernel::cold_cache::drop_file;
 
 use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;

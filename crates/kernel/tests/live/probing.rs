@@ -10,7 +10,7 @@ use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Access, Madvise, NamedMapping, ProgramStep, Thread};
 use filemap_job::{Pattern, Phase, Segment, Workload};
-use filemap_kernel::cold::drop_file;
+use filemap_kernel::cold_cache::drop_file;
 use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::probe::{PhaseCost, Probe, ProbeProcess, ProbeResult, RETURN_OPCODE};
 use filemap_kernel::residency::{CacheStat, resident_pages};
@@ -145,7 +145,7 @@ pub(crate) fn maps_each_segment_at_its_place(bench: &Bench) {
 pub(crate) fn calls_code(bench: &Bench) {
     let (path, _guard) = bench.file("calls", 64);
     std::fs::write(&path, vec![RETURN_OPCODE; (64 * page_size()) as usize]).unwrap();
-    let accesses = Phase::listed(Arc::new((0..64).collect()), 1, 1);
+    let accesses = Phase::from_list(Arc::new((0..64).collect()), 1, 1);
     let step = ProgramStep::Touch { mapping: 0, accesses, access: Access::Call, think_ns: 0 };
     let mut process = process(&path, 64, vec![step]);
     process.mappings[0].mapping.exec = true;
@@ -194,13 +194,13 @@ pub(crate) fn killed_child_is_an_error(bench: &Bench) {
 
 /// So many pages of the first open file, which a step maps.
 fn unmapped(pages: u64) -> NamedMapping {
-    NamedMapping { at_start: false, ..NamedMapping::of_first(PageCount(pages)) }
+    NamedMapping { at_start: false, ..NamedMapping::from_first_pages(PageCount(pages)) }
 }
 
 /// A thread that fails ends the process although another one is busy.
 pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
     let (path, _guard) = bench.file("failing", 4);
-    let (accesses, access) = (Phase::listed(Arc::new(vec![0, 1]), 1, 1), Access::Read);
+    let (accesses, access) = (Phase::from_list(Arc::new(vec![0, 1]), 1, 1), Access::Read);
     let busy = ProgramStep::Touch { mapping: 0, accesses, access, think_ns: 300_000_000_000 };
     // Nothing is mapped there that could be populated.
     let fails = ProgramStep::Madvise {
@@ -213,8 +213,8 @@ pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
         let process = ProbeProcess {
             files: vec![path.clone()],
             opens: vec![0],
-            mappings: vec![NamedMapping::of_first(PageCount(4)), unmapped(4)],
-            threads: threads.into_iter().map(Thread::once).collect(),
+            mappings: vec![NamedMapping::from_first_pages(PageCount(4)), unmapped(4)],
+            threads: threads.into_iter().map(Thread::from_steps).collect(),
             ..ProbeProcess::default()
         };
         let start = Instant::now();
@@ -239,7 +239,7 @@ pub(crate) fn maps_again_at_the_same_address(bench: &Bench) {
         files: vec![path],
         opens: vec![0],
         mappings: vec![unmapped(64); 4],
-        threads: (0..4).map(both).map(Thread::once).collect(),
+        threads: (0..4).map(both).map(Thread::from_steps).collect(),
         ..ProbeProcess::default()
     };
     let ended = Probe::start(&process).unwrap().run().unwrap();

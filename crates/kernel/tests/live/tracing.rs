@@ -4,8 +4,8 @@ use std::fs;
 
 use filemap_core::address::vma::Advice;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::Seen;
-use filemap_kernel::cold::drop_file;
+use filemap_job::ShownKinds;
+use filemap_kernel::cold_cache::drop_file;
 use filemap_kernel::probe::{Probe, ProbeProcess};
 use filemap_kernel::trace::{Inode, Trace, TraceEvent, TraceFs, Tracepoint};
 use filemap_kernel::{Error, page_size};
@@ -35,9 +35,12 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
         return None;
     }
     match TraceFs::open(&bench.journal) {
-        Ok(tracefs) if tracefs.shown() == Seen::ALL => Some(tracefs),
+        Ok(tracefs) if tracefs.shown_kinds() == ShownKinds::ALL => Some(tracefs),
         Ok(tracefs) => {
-            skip(format!("this kernel lacks {:?}", tracefs.shown().missing().collect::<Vec<_>>()));
+            skip(format!(
+                "this kernel lacks {:?}",
+                tracefs.shown_kinds().missing().collect::<Vec<_>>()
+            ));
             None
         }
         Err(error) => {

@@ -1,7 +1,7 @@
 //! A chunk: 4096 consecutive pages of a file (fewer in some tests).
 
 mod pages;
-mod used;
+mod untouched;
 
 use filemap_core::address::entries::UnmappedPages;
 use filemap_core::cache::WORD_PAGES;

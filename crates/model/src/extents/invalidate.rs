@@ -1,8 +1,8 @@
 //! Dropping cached pages (POSIX_FADV_DONTNEED).
 
-use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::cache::{Folio, WORD_PAGES, fits_in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::lru::invalidate::drops;
+use filemap_core::lru::invalidate::is_dropped;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::Extents;
@@ -33,7 +33,7 @@ impl<const W: usize> Extents<W> {
             let folio = self.folio(at, index).expect("the page is cached");
             next = folio.end();
             let is_mapped = self.is_mapped(first + folio.head.0, first + folio.end().0);
-            if drops(folio, from, end, is_mapped) {
+            if is_dropped(folio, from, end, is_mapped) {
                 self.drop_folio(folio, first, &mut dropped);
                 run.push(file, folio.head, PageCount(folio.order.pages()), log);
             }
@@ -56,11 +56,11 @@ impl<const W: usize> Extents<W> {
 
     /// Whether the folio at global page `head` is active.
     pub(super) fn is_active(&self, head: u64) -> bool {
-        self.flags_of(head).active >> (head % WORD_PAGES) & 1 == 1
+        self.page_flags(head).active >> (head % WORD_PAGES) & 1 == 1
     }
 
     /// The flags of the word of a cached page.
-    pub(super) fn flags_of(&self, page: u64) -> Flags {
+    pub(super) fn page_flags(&self, page: u64) -> Flags {
         let chunk = self.chunks.get(page / chunk_pages(W)).expect("the page is cached");
         chunk.flags((page % chunk_pages(W) / WORD_PAGES) as usize)
     }
@@ -73,7 +73,7 @@ impl<const W: usize> Extents<W> {
         for (number, span) in by_chunk::<W>(head, end) {
             let chunk = self.chunks.get_mut(number).expect("the page is cached");
             let empty = chunk.remove(span);
-            self.nodes -= if in_leaf(folio.order) { empty } else { 0 };
+            self.nodes -= if fits_in_leaf(folio.order) { empty } else { 0 };
         }
     }
 

@@ -18,13 +18,13 @@
 //! have their own, so a window touches few lines. A chunk that outgrows its runs stores all words.
 //! Once few or none are in use, it stores slots.
 
-mod adding;
-mod advised;
+mod add;
+mod advice;
 mod aging;
 mod aliases;
 mod chunk;
 mod chunks;
-mod evicting;
+mod evict;
 mod file;
 mod invalidate;
 pub(crate) mod lists;

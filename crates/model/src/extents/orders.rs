@@ -26,7 +26,7 @@ impl<const W: usize> FolioOrders<W> {
     /// Order of the folio of the page at `offset`; meaningless for an absent page.
     #[inline]
     pub fn order(&self, offset: usize) -> Order {
-        if self.runs.is_empty() { Order(0) } else { self.runs[self.run_of(offset)].1 }
+        if self.runs.is_empty() { Order(0) } else { self.runs[self.run_index(offset)].1 }
     }
 
     /// Order of the folio of the page at `offset`, and the end of its run.
@@ -34,17 +34,17 @@ impl<const W: usize> FolioOrders<W> {
         if self.runs.is_empty() {
             return (Order(0), chunk_pages(W) as usize);
         }
-        let run = self.run_of(offset);
-        (self.runs[run].1, self.end_of(run))
+        let run = self.run_index(offset);
+        (self.runs[run].1, self.run_end_index(run))
     }
 
     /// Index of the run of the page at `offset`.
-    fn run_of(&self, offset: usize) -> usize {
+    fn run_index(&self, offset: usize) -> usize {
         self.runs.partition_point(|run| usize::from(run.0) <= offset) - 1
     }
 
     /// End of the run with this index.
-    fn end_of(&self, run: usize) -> usize {
+    fn run_end_index(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(chunk_pages(W) as usize, |next| next.0.into())
     }
 
@@ -61,14 +61,14 @@ impl<const W: usize> FolioOrders<W> {
         if self.runs.is_empty() {
             self.runs.push((0, Order(0)));
         }
-        let (first, last) = (self.run_of(span.from), self.run_of(span.end - 1));
+        let (first, last) = (self.run_index(span.from), self.run_index(span.end - 1));
         let is_new = usize::from(self.runs[first].0) < span.from;
         // Range of runs to replace.
         let (from, mut to) = (first + usize::from(is_new), last + 1);
         let before = from.checked_sub(1).map(|run| self.runs[run].1);
         let begins = (before != Some(order)).then_some((span.from as u16, order));
         let last_order = self.runs[last].1;
-        let rest = (span.end < self.end_of(last)).then_some((span.end as u16, last_order));
+        let rest = (span.end < self.run_end_index(last)).then_some((span.end as u16, last_order));
         if rest.is_none() && self.runs.get(to).is_some_and(|next| next.1 == order) {
             to += 1;
         }
@@ -86,7 +86,7 @@ impl<const W: usize> FolioOrders<W> {
     #[inline(never)]
     fn large_by_runs(&self, word: usize) -> u64 {
         let (from, end) = (word * WORD, (word + 1) * WORD);
-        let of_word = self.runs[self.run_of(from)..].iter();
+        let of_word = self.runs[self.run_index(from)..].iter();
         let of_word = of_word.take_while(|run| usize::from(run.0) < end);
         of_word.fold(0, |large, &(first, order)| {
             // Applies to all following pages; the next run overrides.

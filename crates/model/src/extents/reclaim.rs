@@ -9,7 +9,7 @@ use filemap_core::lru::reclaim::{FolioVerdict, PageVerdicts, judge_folio, judge_
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::Extents;
-use super::evicting::evict_span;
+use super::evict::evict_span;
 use super::file::locate;
 use super::lists::{FolioExtent, bit_runs, low_bits};
 use super::span::chunk_pages;

@@ -13,7 +13,7 @@ use filemap_job::program::{Madvise, ProgramStep};
 use filemap_job::waits::Cause;
 
 use super::cursor::StepId;
-use super::run::{AddressSpace, ProgramRun};
+use super::run::{ProcessSpace, ProgramRun};
 use crate::mm::{Holder, LockResult};
 use crate::process::{MappedArea, MappedAreas};
 use crate::wait_queue::Pause;
@@ -294,7 +294,7 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// The file pages that it unmaps, if that is part of a mapping.
-    fn unmapped_part(&self, space: &AddressSpace) -> Option<(PageIndex, PageIndex)> {
+    fn unmapped_part(&self, space: &ProcessSpace) -> Option<(PageIndex, PageIndex)> {
         let ProgramStep::Unmap { mapping, first, pages } = *self.step else { return None };
         let [area] = space.mapped[mapping].as_ref()?.areas() else { return None };
         let whole = area.mapping.whole;
@@ -303,7 +303,7 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// The VMAs that it changes.
-    fn altered_vmas(&self, space: &AddressSpace) -> Vec<Vma> {
+    fn altered_vmas(&self, space: &ProcessSpace) -> Vec<Vma> {
         let (mapping, first, pages, change) = match *self.step {
             ProgramStep::Mprotect { mapping, protection, first, pages } => {
                 (mapping, first, pages, VmaChange::Protection(protection))

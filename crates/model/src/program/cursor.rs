@@ -148,7 +148,7 @@ impl<'p> Cursor<'p> {
     /// Finishes the step. Returns whether other threads may proceed.
     fn end_step<C: PageCache, L: Log>(&mut self, running: &mut ProgramRun<'p, '_, C, L>) -> bool {
         let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
-        let open = running.job.open_of(&self.thread.steps[self.at.step]);
+        let open = running.job.step_open(&self.thread.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
         self.ended_ns = Some(ended_ns);
@@ -168,7 +168,7 @@ fn begin_step<'p, C: PageCache, L: Log>(
     running: &mut ProgramRun<'p, '_, C, L>,
 ) -> StepState<'p> {
     let job = running.job;
-    let open = job.open_of(step);
+    let open = job.step_open(step);
     let mmap_miss_max = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
     running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
     match *step {

@@ -84,7 +84,7 @@ pub fn trace_on<C: PageCache>(
     let with = RunOptions { timing, ..RunOptions::default() };
     let mut running = begin(job, profile, with, cache, log)?;
     let (run, threads) = finish(&mut running)?;
-    let run = run.as_recorded(job);
+    let run = run.into_recorded(job);
     Ok(TracedRun { run, cache: running.world.memory.cache, phases: threads[0].done.clone() })
 }
 

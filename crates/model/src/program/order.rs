@@ -1,6 +1,6 @@
 //! Dependencies between steps of threads, and barriers.
 
-use filemap_job::program::{Job, StepOf, Thread};
+use filemap_job::program::{Job, Thread, ThreadStep};
 
 /// The progress of each thread, and the threads waiting for others.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<'p> StepOrder<'p> {
     fn is_ready(&self, thread: usize) -> bool {
         match self.threads[thread].after.get(self.next[thread]) {
             Some((step, after)) if *step == self.done[thread] => {
-                after.iter().all(|StepOf { thread, step }| self.done[*thread] > *step)
+                after.iter().all(|ThreadStep { thread, step }| self.done[*thread] > *step)
             }
             _ => true,
         }

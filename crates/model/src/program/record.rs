@@ -32,18 +32,18 @@ pub fn record_run<C: PageCache, L: Log>(
         for (step, done) in thread.steps.iter().zip(&done.done) {
             let sum = CounterSum::from_step(job, step, thread.process, done);
             by_thread.add(&sum);
-            if let Some(file) = job.file_of(step) {
+            if let Some(file) = job.step_file(step) {
                 by_file[file].add(&sum);
             }
-            if let Some(mapping) = step.touched() {
+            if let Some(mapping) = step.touched_mapping() {
                 by_mapping[mapping].add(&sum);
             }
             phases.push(PhaseRun {
                 thread: thread.name.clone(),
-                does: job.shown(step),
+                does: job.describe_step(step),
                 elapsed_ns: timed.then_some(done.elapsed_ns),
                 counters: Counters {
-                    mmap_miss: job.open_of(step).map(|_| done.mmap_miss.into()),
+                    mmap_miss: job.step_open(step).map(|_| done.mmap_miss.into()),
                     ..sum.counters()
                 },
             });
@@ -83,7 +83,7 @@ pub fn record_run<C: PageCache, L: Log>(
         seed: job.seed,
         elapsed_ns,
         counters: in_all.counters(),
-        cached: FileRun::cached_of(&files),
+        cached: FileRun::sum_cached(&files),
         files,
         mappings: mappings.collect(),
         threads,
@@ -114,7 +114,7 @@ struct CounterSum {
 impl CounterSum {
     fn from_step(job: &Job, step: &ProgramStep, process: usize, done: &StepStats) -> CounterSum {
         // Holes are zero-filled without the device.
-        let is_read = job.file_of(step).is_some_and(|file| !job.files[file].file.sparse);
+        let is_read = job.step_file(step).is_some_and(|file| !job.files[file].file.sparse);
         let read = done.tally.pages_read * job.page_size() + done.tally.direct_bytes;
         let bytes_read = if is_read { read } else { 0 };
         let has_locks = job.waits_for_locks(process);
@@ -201,12 +201,12 @@ impl WaitTimes {
     /// Durations of system calls, by name.
     pub(super) fn calls(&self) -> Vec<Wait> {
         let calls = Call::ALL.iter().zip(&self.calls);
-        calls.filter_map(|(call, spans)| Wait::of(call.name(), spans)).collect()
+        calls.filter_map(|(call, spans)| Wait::from_histogram(call.name(), spans)).collect()
     }
 
     /// Time by cause.
     pub(super) fn waits(&self) -> Vec<Wait> {
         let spans = Cause::ALL.iter().zip(&self.spans);
-        spans.filter_map(|(cause, spans)| Wait::of(cause.name(), spans)).collect()
+        spans.filter_map(|(cause, spans)| Wait::from_histogram(cause.name(), spans)).collect()
     }
 }

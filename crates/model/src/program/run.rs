@@ -34,7 +34,7 @@ use crate::world::{DISK, HOLES, Timing, World};
 pub(super) struct ProgramRun<'p, 'a, C, L> {
     pub(super) job: &'p Job,
     pub(super) world: World<'a, C, L>,
-    pub(super) spaces: Vec<AddressSpace>,
+    pub(super) spaces: Vec<ProcessSpace>,
     pub(super) opens: Vec<OpenFile>,
     /// Governor state per file.
     governors: Vec<FileGovernor>,
@@ -56,7 +56,7 @@ pub(super) struct StepError {
 
 /// A process and its mappings.
 #[derive(Debug)]
-pub(super) struct AddressSpace {
+pub(super) struct ProcessSpace {
     pub(super) process: Process,
     /// Each mapping of the job, while mapped.
     pub(super) mapped: Vec<Option<MappedAreas>>,
@@ -96,7 +96,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
             opens: opens.collect(),
             world: World::new(profile, timing, memory, devices, RunLog::new(log)),
             spaces: (0..job.processes.len())
-                .map(|process| AddressSpace::new(process, job, profile))
+                .map(|process| ProcessSpace::new(process, job, profile))
                 .collect(),
             governors: vec![governor; files],
             starts: starts(job),
@@ -152,7 +152,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         number: usize,
     ) -> (&mut MappedAreas, &mut OpenFile, Task<'_, 'a, C, L>) {
         self.world.log.mapping(Some(number));
-        let AddressSpace { process, mapped, .. } = &mut self.spaces[process];
+        let ProcessSpace { process, mapped, .. } = &mut self.spaces[process];
         let row = mapped[number].as_mut().expect("validated: it is mapped");
         let open = &mut self.opens[self.job.mappings[number].open];
         (row, open, Task { world: &mut self.world, process })
@@ -197,7 +197,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
             return Ok(pause);
         }
         let ProgramRun { job, world, spaces, opens, governors, .. } = self;
-        let AddressSpace { process, mapped, governed } = &mut spaces[process];
+        let ProcessSpace { process, mapped, governed } = &mut spaces[process];
         if let (Some(seen), Some(governed), Some(row)) =
             (fault.observed_touch(), &mut governed[number], &mut mapped[number])
         {
@@ -234,7 +234,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
     }
 
     pub(super) fn unmap(&mut self, process: usize, number: usize) {
-        let AddressSpace { process, mapped, governed } = &mut self.spaces[process];
+        let ProcessSpace { process, mapped, governed } = &mut self.spaces[process];
         let mut row = mapped[number].take().expect("validated: it is mapped");
         governed[number] = None;
         let open = &self.opens[self.job.mappings[number].open];
@@ -274,7 +274,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         let (open, mut task) = self.open_task(process, number);
         task.fadvise(advice, offset, len, open);
         let ProgramRun { job, world, spaces, opens, .. } = self;
-        for AddressSpace { process, mapped, .. } in spaces {
+        for ProcessSpace { process, mapped, .. } in spaces {
             let rows = job.mappings.iter().zip(mapped);
             let of_open = rows.filter(|(named, _)| named.open == number);
             let rows = of_open.filter_map(|(_, row)| row.as_mut());
@@ -291,7 +291,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
         match (error, limit) {
             (Error::OutOfMemory { index }, Some((limit, key))) => {
-                let file = self.job.file_of(&self.job.threads[thread].steps[step]);
+                let file = self.job.step_file(&self.job.threads[thread].steps[step]);
                 let file = file.expect("who takes memory is at a file");
                 Error::ProgramOutOfMemory {
                     step: self.job.step_name(thread, step),
@@ -312,11 +312,11 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
     }
 }
 
-impl AddressSpace {
-    fn new(process: usize, job: &Job, profile: &Profile) -> AddressSpace {
+impl ProcessSpace {
+    fn new(process: usize, job: &Job, profile: &Profile) -> ProcessSpace {
         let tlb = Tlb::new(profile.itlb, job.page_size());
         let locks = job.waits_for_locks(process).then(Locks::default);
-        AddressSpace {
+        ProcessSpace {
             process: Process { locks, ..Process::new(tlb) },
             mapped: vec![None; job.mappings.len()],
             governed: vec![None; job.mappings.len()],

@@ -57,7 +57,7 @@ fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobFlags {
         arch: Some(arch.to_string()),
         page_size: size(1),
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText::of(bytes)),
+        file_size: Some(SizeText::from_bytes(bytes)),
         map_offset: size(offset),
         map_len: size(length),
         map_shift: rng.chance(30).then(|| rng.below(512)),

@@ -218,7 +218,7 @@ fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> Th
             let offset = rng.below(bytes);
             (offset, 1 + rng.below(bytes - offset))
         });
-        let text = |bytes: u64| SizeText::of(bytes);
+        let text = |bytes: u64| SizeText::from_bytes(bytes);
         return ThreadPhaseSpec {
             open: Some(format!("o{open}")),
             fadvise: Some(advice.name().to_string()),
@@ -265,7 +265,7 @@ fn phases(
             let offset = rng.below(files[opens[open]]) * PAGE;
             ThreadPhaseSpec {
                 open: Some(format!("o{open}")),
-                offset: Some(SizeText::of(offset)),
+                offset: Some(SizeText::from_bytes(offset)),
                 workload: Some(rng.pick(&["read-random", "read-sequential"]).to_string()),
                 bs: Some(SizeText(rng.pick(&["512b", "4k", "16k", "300k"]).to_string())),
                 ..with

@@ -59,7 +59,7 @@ fn one_file(rng: &mut Rng) -> JobFlags {
         let offset = rng.below(pages);
         (offset, 1 + rng.below(pages - offset))
     });
-    let in_pages = |pages: u64| SizeText::of(pages * page_size);
+    let in_pages = |pages: u64| SizeText::from_bytes(pages * page_size);
     let calls = rng.chance(12);
     let is_private = !calls && rng.chance(15);
     let split = rng.chance(15).then(|| rng.pick(&[1, 7, 17, 64, 100, 1000]));
@@ -75,7 +75,7 @@ fn one_file(rng: &mut Rng) -> JobFlags {
         phase[0].bs = None;
     }
     JobFlags {
-        file_size: Some(SizeText::of(size)),
+        file_size: Some(SizeText::from_bytes(size)),
         map_offset: part.map(|part| in_pages(part.0)),
         map_len: part.map(|part| in_pages(part.1)),
         map_shift: rng.chance(20).then(|| rng.below(512)),
@@ -113,7 +113,7 @@ fn program(rng: &mut Rng) -> JobSpec {
     let longer = rng.pick(&[1, 16, 256]);
     let scale = |size: &mut Option<SizeText>| {
         if let Some(size) = size {
-            *size = SizeText::of(size.bytes().unwrap() * longer);
+            *size = SizeText::from_bytes(size.bytes().unwrap() * longer);
         }
     };
     spec.file.iter_mut().for_each(|file| scale(&mut file.size));

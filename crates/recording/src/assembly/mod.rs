@@ -1,8 +1,8 @@
 //! Turns observations of processes into the events of a recording: addresses become mappings and
 //! pages, the observer's numbers of open files become indexes, and CPU times become waits.
 
+mod observation;
 mod space;
-mod told;
 mod touch_filter;
 
 use std::collections::{HashMap, HashSet};
@@ -10,11 +10,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::event::{Event, EventKind, Pages};
+use crate::event::{Event, EventKind, MappingPages};
 use space::{MappedPart, MappedSpace};
 use touch_filter::{FirstTouches, TouchFilter};
 
-pub use told::{Action, Observation, ObservedFile, ProcessImage};
+pub use observation::{Action, Observation, ObservedFile, ProcessImage};
 
 /// The state of the recorded processes.
 pub struct Assembly {
@@ -23,7 +23,7 @@ pub struct Assembly {
     /// By PID of the parent and number of its fork: the address space that the child inherits,
     /// until the child starts.
     forked: HashMap<(u32, u64), Rc<MappedSpace>>,
-    opens: HashMap<u64, OpenFile>,
+    opens: HashMap<u64, OpenDescription>,
     files: HashMap<(u64, u64), u32>,
     /// The last observed size of each file, in bytes.
     sizes: Vec<u64>,
@@ -50,7 +50,7 @@ struct NextIndexes {
 
 /// An open file description of the recording.
 #[derive(Clone, Copy)]
-struct OpenFile {
+struct OpenDescription {
     index: u32,
 }
 
@@ -159,7 +159,8 @@ impl Assembly {
             Action::Start { .. } => {}
             Action::Open { number, file } => self.on_open(told, *number, file),
             Action::Map { open, address, length, offset_bytes, protection, flags } => {
-                let Some(OpenFile { index: open, .. }) = self.opens.get(open).copied() else {
+                let Some(OpenDescription { index: open, .. }) = self.opens.get(open).copied()
+                else {
                     self.unknown += 1;
                     return;
                 };
@@ -243,7 +244,7 @@ impl Assembly {
         what: impl FnOnce(u32) -> EventKind,
     ) {
         match self.opens.get(&number).copied() {
-            Some(OpenFile { index }) => self.push_event(told, what(index)),
+            Some(OpenDescription { index }) => self.push_event(told, what(index)),
             None => self.unknown += 1,
         }
     }
@@ -264,7 +265,7 @@ impl Assembly {
             self.on_resize(told, file, size_bytes);
         }
         let index = take_index(&mut self.counts.opens);
-        self.opens.insert(number, OpenFile { index });
+        self.opens.insert(number, OpenDescription { index });
         self.push_event(told, EventKind::Open { file });
     }
 
@@ -294,7 +295,7 @@ impl Assembly {
         self.space(told).add(mapped);
     }
 
-    fn parts(&mut self, told: &Observation, address: u64, length: u64) -> Vec<(u32, Pages)> {
+    fn parts(&mut self, told: &Observation, address: u64, length: u64) -> Vec<(u32, MappingPages)> {
         let page_bytes = self.page_bytes;
         self.space(told).parts(address, length, page_bytes)
     }
@@ -304,7 +305,7 @@ impl Assembly {
         told: &Observation,
         address: u64,
         length: u64,
-        what: impl Fn(u32, Pages) -> EventKind,
+        what: impl Fn(u32, MappingPages) -> EventKind,
     ) {
         for (mapping, pages) in self.parts(told, address, length) {
             self.push_event(told, what(mapping, pages));
@@ -355,7 +356,7 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    fn of(assembly: &mut Assembly, process: ProcessImage, did: Action) -> Vec<EventKind> {
+    fn add_action(assembly: &mut Assembly, process: ProcessImage, did: Action) -> Vec<EventKind> {
         let told = Observation { process, thread: process.0, user_ns: 0, action: did };
         assembly.add(&told).into_iter().map(|event| event.kind).collect()
     }
@@ -385,8 +386,12 @@ mod tests {
     }
 
     fn touch(assembly: &mut Assembly, process: ProcessImage, page: u64) -> Option<(u32, u64)> {
-        match of(assembly, process, Action::Touch { address: page * PAGE + 5, is_write: false })
-            .pop()
+        match add_action(
+            assembly,
+            process,
+            Action::Touch { address: page * PAGE + 5, is_write: false },
+        )
+        .pop()
         {
             Some(EventKind::Touch { mapping, page, is_write: false }) => Some((mapping, page)),
             _ => None,
@@ -400,34 +405,37 @@ mod tests {
         let (parent, child) = ((7, 0), (8, 0));
         let mut assembly = Assembly::new(PAGE, false);
         let all = &mut assembly;
-        assert_eq!(of(all, parent, begin(1, 0)).len(), 1);
-        assert_eq!(of(all, parent, open(55)).len(), 3);
+        assert_eq!(add_action(all, parent, begin(1, 0)).len(), 1);
+        assert_eq!(add_action(all, parent, open(55)).len(), 3);
         // A second open file description of the same file.
-        assert_eq!(of(all, parent, open(56)), [EventKind::Open { file: 0 }]);
-        let mapped = of(all, parent, map(56, 100, 16, 4));
+        assert_eq!(add_action(all, parent, open(56)), [EventKind::Open { file: 0 }]);
+        let mapped = add_action(all, parent, map(56, 100, 16, 4));
         assert!(matches!(&mapped[..], [EventKind::Map { open: 1, protection: 1, flags: 2, .. }]));
         assert_eq!(touch(all, parent, 101), Some((0, 1)));
         // No longer a first touch.
         assert_eq!(touch(all, parent, 101), None);
         assert_eq!(touch(all, parent, 116), None);
-        assert_eq!(of(all, parent, Action::Fork { fork: 1 }), []);
-        let part = Some(Pages { first: 4, pages: 2 });
-        assert_eq!(of(all, parent, unmap(104, 2)), [EventKind::Unmap { mapping: 0, part }]);
+        assert_eq!(add_action(all, parent, Action::Fork { fork: 1 }), []);
+        let part = Some(MappingPages { first: 4, pages: 2 });
+        assert_eq!(add_action(all, parent, unmap(104, 2)), [EventKind::Unmap { mapping: 0, part }]);
         assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
         // The part after the hole moves and becomes a mapping of its own.
         let (from, to) = ((106 * PAGE, 10 * PAGE), (300 * PAGE, 10 * PAGE));
-        let moved = of(all, parent, Action::Move { from, to });
+        let moved = add_action(all, parent, Action::Move { from, to });
         let [EventKind::Unmap { .. }, EventKind::Map { offset_bytes, .. }] = moved[..] else {
             panic!("{moved:?}");
         };
         assert_eq!(offset_bytes, 10 * PAGE);
         assert_eq!(touch(all, parent, 309), Some((1, 9)));
         // The child starts late, with all 16 pages.
-        assert_eq!(of(all, child, begin(7, 1)).len(), 3);
+        assert_eq!(add_action(all, child, begin(7, 1)).len(), 3);
         assert_eq!(touch(all, child, 105), Some((2, 5)));
-        assert_eq!(of(all, child, unmap(0, 1000)), [EventKind::Unmap { mapping: 2, part: None }]);
+        assert_eq!(
+            add_action(all, child, unmap(0, 1000)),
+            [EventKind::Unmap { mapping: 2, part: None }]
+        );
         assert_eq!(assembly.unknown, 0);
-        assert_eq!(of(&mut assembly, (9, 0), Action::Fork { fork: 0 }), []);
+        assert_eq!(add_action(&mut assembly, (9, 0), Action::Fork { fork: 0 }), []);
         assert_eq!(assembly.unknown, 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::event::Pages;
+use crate::event::MappingPages;
 
 /// A mapping, or a remaining part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl MappedSpace {
     }
 
     /// The number of remaining parts of a mapping, which has at least one.
-    fn parts_of(&self, index: u32) -> usize {
+    fn count_parts(&self, index: u32) -> usize {
         self.parts.get(&index).copied().unwrap_or(1)
     }
 
@@ -84,7 +84,7 @@ impl MappedSpace {
     }
 
     /// The pages of each mapping in a range, rounded outwards to whole pages.
-    pub fn parts(&self, address: u64, length: u64, page_bytes: u64) -> Vec<(u32, Pages)> {
+    pub fn parts(&self, address: u64, length: u64, page_bytes: u64) -> Vec<(u32, MappingPages)> {
         let start = address / page_bytes * page_bytes;
         let end = address.saturating_add(length);
         let end = end.checked_next_multiple_of(page_bytes).unwrap_or(u64::MAX);
@@ -92,7 +92,7 @@ impl MappedSpace {
         let cut = found.iter().filter_map(|mapped| mapped.cut(start, end, page_bytes));
         cut.map(|part| {
             let pages = part.length.div_ceil(page_bytes);
-            (part.index, Pages { first: part.first_page, pages })
+            (part.index, MappingPages { first: part.first_page, pages })
         })
         .collect()
     }
@@ -107,7 +107,7 @@ impl MappedSpace {
     ) {
         let end = address.saturating_add(length);
         for mapped in self.overlapping(address, length) {
-            let mut parts = self.parts_of(mapped.index) - 1;
+            let mut parts = self.count_parts(mapped.index) - 1;
             self.by_address.remove(&mapped.address);
             let before = mapped.cut(mapped.address, address, page_bytes);
             let behind = mapped.cut(end, mapped.end(), page_bytes);
@@ -136,7 +136,7 @@ mod tests {
     const PAGE: u64 = 4096;
 
     /// The mappings with at least one page in the array.
-    fn there(array: &[Option<(u32, u64)>]) -> impl Iterator<Item = u32> {
+    fn present_mappings(array: &[Option<(u32, u64)>]) -> impl Iterator<Item = u32> {
         array.iter().flatten().map(|(index, _)| *index)
     }
 
@@ -158,9 +158,9 @@ mod tests {
             let (address, length) = (first * PAGE, pages * PAGE);
             let mut gone = Vec::new();
             space.remove(address, length, PAGE, |index| gone.push(index));
-            let was: HashSet<u32> = there(&array).collect();
+            let was: HashSet<u32> = present_mappings(&array).collect();
             array[first as usize..(first + pages) as usize].fill(None);
-            let left: HashSet<u32> = there(&array).collect();
+            let left: HashSet<u32> = present_mappings(&array).collect();
             assert_eq!(HashSet::from_iter(gone), &was - &left, "step {index}");
             let is_mapped = draw(2) == 0;
             if is_mapped {

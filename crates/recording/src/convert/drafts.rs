@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::Pages;
+use crate::event::MappingPages;
 
 /// A recorded thread with its steps.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum DraftStep {
     /// Reads of one block size at byte offsets, in order; `think_ns` is the sum of all think times.
     Read { open: u32, length_bytes: u64, offsets: Vec<u64>, think_ns: u64 },
     /// madvise(2) on pages of a mapping.
-    Madvise { mapping: usize, advice: &'static str, pages: Pages },
+    Madvise { mapping: usize, advice: &'static str, pages: MappingPages },
     /// posix_fadvise(2) on an open file.
     Fadvise { open: u32, advice: &'static str, offset_bytes: u64, length_bytes: u64 },
 }

@@ -10,7 +10,7 @@ use super::approximation::ApproximationCounts;
 use super::drafts::{DraftStep, DraftSteps, DraftThread};
 use super::order::ThreadOrder;
 use super::steps::file_name;
-use crate::event::{Event, EventKind, Pages};
+use crate::event::{Event, EventKind, MappingPages};
 use crate::header::Header;
 
 /// A recorded file.
@@ -111,8 +111,10 @@ impl RecordedProgram {
                 self.mappings[number].made_by = Some(thread);
                 self.push(thread, DraftStep::Map { mapping: number });
                 if advice::is_populated(flags) {
-                    let pages =
-                        Pages { first: 0, pages: self.recorded_mappings[mapping as usize].pages };
+                    let pages = MappingPages {
+                        first: 0,
+                        pages: self.recorded_mappings[mapping as usize].pages,
+                    };
                     let populates = DraftStep::Madvise { mapping: number, advice: POPULATE, pages };
                     self.advise(thread, open, populates);
                 }

@@ -16,7 +16,7 @@ use super::approximation::ApproximationCounts;
 use super::drafts::{DraftStep, DraftSteps, DraftThread, StepRef};
 use super::gather::{RecordedFile, RecordedProgram};
 use super::{Conversion, ExistingFile};
-use crate::event::Pages;
+use crate::event::MappingPages;
 
 /// Names of tables by recorded index; empty for those that the job does not use.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl RecordedProgram {
         }
         self.add_mappings(&used, &mut spec, &mut tables);
         self.add_threads(&mut spec, &tables);
-        let pages = (self.page_size != 4096).then(|| SizeText::of(self.page_size));
+        let pages = (self.page_size != 4096).then(|| SizeText::from_bytes(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
         Some(Conversion { program: spec, approximations: self.approximations.approximations() })
     }
@@ -80,7 +80,7 @@ impl RecordedProgram {
                 let made = &self.recorded_mappings[mapping.recorded as usize];
                 let open = tables.opens[made.open as usize].clone();
                 name = names.assign(&open);
-                let bytes = |pages: u64| SizeText::of(pages.saturating_mul(self.page_size));
+                let bytes = |pages: u64| SizeText::from_bytes(pages.saturating_mul(self.page_size));
                 spec.mapping.push(MappingSpec {
                     name: name.clone(),
                     open,
@@ -186,7 +186,7 @@ impl RecordedProgram {
                 if tables.mappings[mapping].is_empty() {
                     return None;
                 }
-                let pages = Pages { first: pages.first, pages: count };
+                let pages = MappingPages { first: pages.first, pages: count };
                 DraftStep::Madvise { mapping, advice, pages }
             }
             DraftStep::Fadvise { open, advice, offset_bytes, length_bytes } => {
@@ -203,7 +203,7 @@ impl RecordedProgram {
 
     /// The phase of a kept step.
     fn phase(&self, step: DraftStep, tables: &TableNames) -> ThreadPhaseSpec {
-        let bytes = |pages: u64| SizeText::of(pages.saturating_mul(self.page_size));
+        let bytes = |pages: u64| SizeText::from_bytes(pages.saturating_mul(self.page_size));
         let nothing = ThreadPhaseSpec::default();
         match step {
             DraftStep::Map { mapping } => {
@@ -223,14 +223,14 @@ impl RecordedProgram {
                 let think_ns = mean_think_ns(think_ns, offsets.len());
                 let read = ThreadPhaseSpec {
                     open: Some(tables.opens[open as usize].clone()),
-                    bs: Some(SizeText::of(length_bytes)),
+                    bs: Some(SizeText::from_bytes(length_bytes)),
                     think_ns,
                     ..nothing
                 };
                 match sequential_range(&offsets, length_bytes) {
                     Some((offset, length)) => ThreadPhaseSpec {
-                        offset: (offset > 0).then(|| SizeText::of(offset)),
-                        len: Some(SizeText::of(length)),
+                        offset: (offset > 0).then(|| SizeText::from_bytes(offset)),
+                        len: Some(SizeText::from_bytes(length)),
                         workload: Some("read-sequential".to_string()),
                         accesses: Some(length.div_ceil(length_bytes)),
                         ..read
@@ -238,7 +238,7 @@ impl RecordedProgram {
                     None => ThreadPhaseSpec { offsets: Some(Arc::new(offsets)), ..read },
                 }
             }
-            DraftStep::Madvise { mapping, advice, pages: Pages { first, pages } } => {
+            DraftStep::Madvise { mapping, advice, pages: MappingPages { first, pages } } => {
                 let made = &self.recorded_mappings[self.mappings[mapping].recorded as usize];
                 let is_whole = first == 0 && pages == made.pages;
                 ThreadPhaseSpec {
@@ -254,8 +254,10 @@ impl RecordedProgram {
                 ThreadPhaseSpec {
                     open: Some(tables.opens[open as usize].clone()),
                     fadvise: Some(advice.to_string()),
-                    offset: (has_range && offset_bytes > 0).then(|| SizeText::of(offset_bytes)),
-                    len: (has_range && length_bytes > 0).then(|| SizeText::of(length_bytes)),
+                    offset: (has_range && offset_bytes > 0)
+                        .then(|| SizeText::from_bytes(offset_bytes)),
+                    len: (has_range && length_bytes > 0)
+                        .then(|| SizeText::from_bytes(length_bytes)),
                     ..nothing
                 }
             }
@@ -364,7 +366,7 @@ fn file_table(
     if size_bytes > file.first_size_bytes {
         said.grown.push(shown());
     }
-    FileSpec { name, size: Some(SizeText::of(size_bytes)), ..FileSpec::default() }
+    FileSpec { name, size: Some(SizeText::from_bytes(size_bytes)), ..FileSpec::default() }
 }
 
 /// Maximum length of a name in characters, not counting the number that makes it unique.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_recording::{Event, EventKind, Header, Pages, RecordingMode, Writer};
+use filemap_recording::{Event, EventKind, Header, MappingPages, RecordingMode, Writer};
 use proptest::prelude::*;
 
 /// A random event whose indexes are not yet reduced to existing objects.
@@ -39,7 +39,7 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
         let pick = |of: usize| (of > 0).then(|| (a % of.max(1) as u64) as u32);
         let part = |pages: u64| {
             let first = b % pages;
-            Pages { first, pages: c % (pages - first) + 1 }
+            MappingPages { first, pages: c % (pages - first) + 1 }
         };
         let what = match draft.kind {
             1 => Some(EventKind::Process {

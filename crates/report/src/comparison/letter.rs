@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{ComparisonTable, Figure, Line, Variant, folded, in_columns, shares};
+use super::{ComparisonTable, Figure, TableLine, Variant, folded, share_columns, write_columns};
 use crate::column::Unit;
 use crate::letter::MAX_WORD;
 use crate::report::Part;
@@ -138,7 +138,7 @@ impl Group {
     /// As few tables as have room, each with the first variant.
     fn parts(&self) -> Vec<Part> {
         let others: Vec<usize> = (1..self.headings.len()).collect();
-        let shares = shares(&others, |others| self.table(others).is_some());
+        let shares = share_columns(&others, |others| self.table(others).is_some());
         let part = |others: &Vec<usize>| match self.table(others) {
             Some(table) => Part::Table(table),
             None => Part::List(self.list(others)),
@@ -168,13 +168,13 @@ impl Group {
         has_change_columns: bool,
         format_name: NameFormat,
     ) -> Table {
-        let mut table = in_columns(self.of, &self.headings, others, has_change_columns);
+        let mut table = write_columns(self.of, &self.headings, others, has_change_columns);
         table.table.title.clone_from(&self.title);
         for figure in &self.figures {
             table.add_figure(figure, format_name(&figure.name));
             let range = |at: usize| figure.range(at).unwrap_or_default();
             if [0].iter().chain(others).any(|&at| figure.range(at).is_some()) {
-                table.add(Line {
+                table.add(TableLine {
                     name: RANGE.to_string(),
                     value: &range,
                     change: &|_| String::new(),

@@ -140,7 +140,7 @@ mod tests {
             title: "Rows".to_string(),
             note: String::new(),
             legend: Vec::new(),
-            columns: vec![DotColumn::Text(Head::left("row")), DotColumn::Drawn(scale)],
+            columns: vec![DotColumn::Text(Head::text("row")), DotColumn::Drawn(scale)],
             rows: vec![vec![DotCell::Name("a".to_string()), DotCell::Drawn { marks, description }]],
         };
         let page = markup(&dots).into_string();

@@ -141,11 +141,11 @@ mod tests {
     use crate::table::{Head, Table};
 
     #[test]
-    fn what_has_no_room_is_shortened_and_said() {
+    fn shortens_with_a_note() {
         let path = format!("/{}/end", "x".repeat(200));
         let table = Table {
             title: String::new(),
-            columns: vec![Head::left("größe")],
+            columns: vec![Head::text("größe")],
             rows: vec![vec!["1".to_string()]],
         };
         let letter = Letter {

@@ -133,7 +133,7 @@ fn longest_prefix(text: &str, columns: usize) -> usize {
 
 /// How a character is quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharKind {
     /// Itself, in quotes.
     Printed,
     Quote,
@@ -141,11 +141,11 @@ enum Kind {
     Other,
 }
 
-fn kind(c: char) -> Kind {
+fn kind(c: char) -> CharKind {
     match c {
-        '\'' => Kind::Quote,
-        c if is_printed(c) => Kind::Printed,
-        _ => Kind::Other,
+        '\'' => CharKind::Quote,
+        c if is_printed(c) => CharKind::Printed,
+        _ => CharKind::Other,
     }
 }
 
@@ -165,9 +165,9 @@ fn quoted(text: &str) -> String {
     for run in characters.chunk_by(|&one, &next| kind(one) == kind(next)) {
         let own: String = run.iter().collect();
         match kind(run[0]) {
-            Kind::Printed => quoted += &format!("'{own}'"),
-            Kind::Quote => quoted += &r"\'".repeat(run.len()),
-            Kind::Other => {
+            CharKind::Printed => quoted += &format!("'{own}'"),
+            CharKind::Quote => quoted += &r"\'".repeat(run.len()),
+            CharKind::Other => {
                 let octal: String = own.bytes().map(|byte| format!("\\{byte:03o}")).collect();
                 quoted += &format!("\"$(printf '{octal}')\"");
             }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn any_words_can_be_folded() {
+    fn folds_arbitrary_words() {
         let seed: u64 = std::process::id().into();
         println!("seed {seed}");
         let mut state = seed | 1;

@@ -75,7 +75,7 @@ pub struct Answer {
 impl Answer {
     /// The answer among `tried`: the fastest that is neither slower than `now` nor reads more.
     /// Among ties the one that reads least, then the one with the smallest scope.
-    pub fn among(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
+    pub fn choose(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
             tried.into_iter().filter(|of| of.figures.helps(now)).collect();
         better.sort_by(|a, b| a.figures.ns[0].total_cmp(&b.figures.ns[0]));
@@ -105,7 +105,7 @@ impl Answer {
     }
 
     /// The best change and its first `most_ties` ties.
-    pub fn named(&self, most_ties: usize) -> Vec<usize> {
+    pub fn named_candidates(&self, most_ties: usize) -> Vec<usize> {
         self.best.into_iter().chain(self.ties.iter().copied().take(most_ties)).collect()
     }
 }
@@ -115,19 +115,19 @@ mod tests {
     use super::*;
 
     /// Scope, pages, and milliseconds at each of [`LATENCIES`].
-    type Tried = (u32, u32, [f64; 3]);
+    type TrialRow = (u32, u32, [f64; 3]);
 
-    fn figures((_, pages, ms): Tried) -> TrialFigures {
+    fn figures((_, pages, ms): TrialRow) -> TrialFigures {
         TrialFigures { pages: pages.into(), ns: ms.map(|ms| ms * 1e6) }
     }
 
-    fn among(tried: &[Tried]) -> Answer {
-        let of = |(at, tried): (usize, &Tried)| Candidate {
+    fn choose_from(tried: &[TrialRow]) -> Answer {
+        let of = |(at, tried): (usize, &TrialRow)| Candidate {
             at,
             figures: figures(*tried),
             reach: tried.0,
         };
-        Answer::among(NOW, tried.iter().enumerate().map(of))
+        Answer::choose(NOW, tried.iter().enumerate().map(of))
     }
 
     fn best(best: usize, ties: &[usize], ties_with_now: bool) -> Answer {
@@ -137,40 +137,40 @@ mod tests {
     const NOW: TrialFigures = TrialFigures { pages: 1000.0, ns: [100e6, 90e6, 120e6] };
 
     #[test]
-    fn the_fastest_wins_where_it_is_so_at_every_latency() {
+    fn fastest_at_every_latency_wins() {
         let slow = (0, 10, [50.0, 40.0, 70.0]);
         let fast = (4, 10, [20.0, 15.0, 30.0]);
-        assert_eq!(among(&[slow, fast]), best(1, &[], false));
-        assert_eq!(among(&[fast, slow]), best(0, &[], false));
+        assert_eq!(choose_from(&[slow, fast]), best(1, &[], false));
+        assert_eq!(choose_from(&[fast, slow]), best(0, &[], false));
     }
 
     #[test]
-    fn where_the_order_turns_with_the_latency_it_is_a_tie() {
+    fn latency_dependent_order_is_a_tie() {
         let wide = (0, 500, [50.0, 48.0, 54.0]);
         let narrow = (0, 10, [60.0, 30.0, 118.0]);
         // The narrow one reads least and is the answer, though at double latency it is no faster
         // than doing nothing.
-        assert_eq!(among(&[wide, narrow]), best(1, &[0], false));
+        assert_eq!(choose_from(&[wide, narrow]), best(1, &[0], false));
         let slower = (0, 10, [60.0, 30.0, 130.0]);
-        assert_eq!(among(&[wide, slower]), best(1, &[0], true));
+        assert_eq!(choose_from(&[wide, slower]), best(1, &[0], true));
     }
 
     #[test]
-    fn of_ties_the_one_that_reaches_least_far_wins() {
+    fn narrowest_tie_wins() {
         let everywhere = (3, 10, [20.0, 15.0, 30.0]);
         let there = (0, 11, [21.0, 16.0, 31.0]);
-        assert_eq!(among(&[everywhere, there]), best(1, &[0], false));
+        assert_eq!(choose_from(&[everywhere, there]), best(1, &[0], false));
     }
 
     #[test]
-    fn what_reads_more_or_is_slower_is_no_answer() {
+    fn slower_or_larger_change_is_no_answer() {
         let more = (0, 1100, [10.0, 5.0, 20.0]);
         let slower = (0, 10, [110.0, 80.0, 200.0]);
         let same = (0, 990, [99.0, 89.0, 119.0]);
-        assert_eq!(among(&[more, slower, same]), Answer::default());
+        assert_eq!(choose_from(&[more, slower, same]), Answer::default());
         let none = Answer::default();
         let verdicts = [more, slower, same].map(|tried| none.verdict(0, figures(tried), NOW));
         assert_eq!(verdicts, ["reads more", "slower", "no change"]);
-        assert_eq!(among(&[]), Answer::default());
+        assert_eq!(choose_from(&[]), Answer::default());
     }
 }

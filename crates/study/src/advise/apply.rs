@@ -134,11 +134,11 @@ mod tests {
     }
 
     fn steps(program: &Job) -> Vec<String> {
-        program.threads[0].steps.iter().map(|step| program.shown(step)).collect()
+        program.threads[0].steps.iter().map(|step| program.describe_step(step)).collect()
     }
 
     #[test]
-    fn advice_takes_the_place_of_the_programs_own() {
+    fn trial_advice_overrides_program_advice() {
         let own = program();
         assert_eq!(steps(&own)[0], "madvise m: random");
         let changed = with(&own, &[AdviceChange::Madvise(target(&[0]), ReadHint::Sequential)]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_is_asked_for_each_time_it_is_mapped() {
+    fn prefetch_follows_each_map() {
         let parts = vec![(3, 1), (1, 2)];
         let changed = steps(&with(
             &program(),

@@ -65,17 +65,17 @@ impl<E: Engines> AdviseBench<'_, E> {
             read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
             latency_ns: self.profile.device.latency_ns,
             files: now.files_that_count().into_iter().map(file).collect(),
-            tried: self.tried(alone.collect())?,
+            tried: self.try_changes(alone.collect())?,
             now,
             ..AdviseRecord::default()
         };
-        advice.tried.extend(self.tried(pairs(&advice))?);
+        advice.tried.extend(self.try_changes(pairs(&advice))?);
         let mut advice = advice.with_conclusions(name, shown);
         advice.conditions = self.conditions(&advice)?;
         Ok((advice, run))
     }
 
-    fn tried(&self, changes: Vec<Vec<AdviceChange>>) -> Result<Vec<AdviceTrial>, Error> {
+    fn try_changes(&self, changes: Vec<Vec<AdviceChange>>) -> Result<Vec<AdviceTrial>, Error> {
         let programs: Vec<Job> =
             changes.iter().map(|changes| apply::with(self.program, changes)).collect();
         let tried = changes.into_iter().zip(self.outcomes(&programs, &LATENCIES)?);
@@ -107,7 +107,7 @@ impl<E: Engines> AdviseBench<'_, E> {
             let first = runs.first()?.clone()?;
             let ns = runs.iter().map(|run| Some(run.as_ref()?.elapsed_ns));
             let ns: Vec<u64> = ns.collect::<Option<_>>()?;
-            Some(first.at(std::array::from_fn(|at| *ns.get(at).unwrap_or(&ns[0]))))
+            Some(first.with_times(std::array::from_fn(|at| *ns.get(at).unwrap_or(&ns[0]))))
         };
         Ok(runs.chunks(latencies.len()).map(of_program).collect())
     }

@@ -143,7 +143,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_tried_differs_from_what_is_done() {
+    fn tried_changes_differ_from_current_advice() {
         let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 900]\n", "");
         let own = ["MADV_RANDOM on a", "MADV_SEQUENTIAL on a"];
         assert_eq!(sparse, [&own[..], &ELSEWHERE].concat());

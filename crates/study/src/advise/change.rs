@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_values_of_one_thing_are_no_pair() {
+    fn conflicting_changes_are_not_combined() {
         let on = |file: usize| AdviceTarget { file, name: format!("f{file}"), numbers: vec![file] };
         let random = |file| AdviceChange::Madvise(on(file), ReadHint::Random);
         let sequential = |file| AdviceChange::Madvise(on(file), ReadHint::Sequential);

@@ -32,11 +32,11 @@ impl TrialOutcome {
             major_faults: run.counters.major_faults.unwrap_or_default(),
             ..TrialOutcome::default()
         }
-        .at([run.elapsed_ns.unwrap_or_default(); 3])
+        .with_times([run.elapsed_ns.unwrap_or_default(); 3])
     }
 
     /// The outcome with these times at each of [`super::LATENCIES`].
-    pub(super) fn at(self, [elapsed_ns, half, double]: [u64; 3]) -> TrialOutcome {
+    pub(super) fn with_times(self, [elapsed_ns, half, double]: [u64; 3]) -> TrialOutcome {
         TrialOutcome {
             elapsed_ns,
             elapsed_ns_at_half_latency: half,
@@ -63,7 +63,7 @@ impl TrialOutcome {
     }
 
     /// Pages read of one file, and times of the whole program.
-    pub fn of_file(&self, file: usize) -> TrialFigures {
+    pub fn file_figures(&self, file: usize) -> TrialFigures {
         TrialFigures { pages: self.files[file] as f64, ..self.figures() }
     }
 

@@ -129,14 +129,15 @@ impl AdviseRecord {
     pub fn answer_among(&self, wanted: impl Fn(usize) -> bool) -> Answer {
         let wanted = self.tried.iter().enumerate().filter(|(at, _)| wanted(*at));
         let candidates = wanted.map(|(at, tried)| tried.candidate(at, tried.outcome.figures()));
-        Answer::among(self.now.figures(), candidates)
+        Answer::choose(self.now.figures(), candidates)
     }
 
     /// The answer for one file, among its own changes and the global ones.
-    pub(super) fn answer_of(&self, file: usize) -> Answer {
+    pub(super) fn file_answer(&self, file: usize) -> Answer {
         let is_own = |tried: &AdviceTrial| tried.does.len() == 1 && tried.is_about(file);
         let own = self.tried.iter().enumerate().filter(|(_, tried)| is_own(tried));
-        let candidates = own.map(|(at, tried)| tried.candidate(at, tried.outcome.of_file(file)));
-        Answer::among(self.now.of_file(file), candidates)
+        let candidates =
+            own.map(|(at, tried)| tried.candidate(at, tried.outcome.file_figures(file)));
+        Answer::choose(self.now.file_figures(file), candidates)
     }
 }

@@ -156,32 +156,33 @@ impl AdviseRecord {
         let ends = all().map(TrialOutcome::range_ns).flat_map(|(least, most)| [least, most]);
         let mut times = Scale::from_values("time", Unit::Nanoseconds, ends);
         (read.threshold, times.threshold) = (Some(now), Some(self.now.elapsed_ns as f64));
-        let as_it_is = self.drawn("as it is".to_string(), &self.now, "u2", "");
-        let rows =
-            tried.iter().map(|of| self.drawn(of.label(), &of.outcome, of.class(), &of.verdict));
+        let as_it_is = self.draw_pictures("as it is".to_string(), &self.now, "u2", "");
+        let rows = tried
+            .iter()
+            .map(|of| self.draw_pictures(of.label(), &of.outcome, of.class(), &of.verdict));
         let known = VERDICTS.iter().filter(|(name, ..)| tried.iter().any(|of| of.verdict == *name));
         let meanings = known.map(|(_, class, meaning)| (*class, *meaning));
         let legend = [("threshold-key", "as it is")].into_iter().chain(meanings);
-        let right = |name: &str| DotColumn::Text(Head::right(name));
+        let right = |name: &str| DotColumn::Text(Head::number(name));
         DotTable {
             title: String::new(),
             note: HOW_TO_READ.to_string(),
             legend: legend.map(|(class, text)| (class.to_string(), text.to_string())).collect(),
             columns: vec![
-                DotColumn::Text(Head::left("tried")),
+                DotColumn::Text(Head::text("tried")),
                 right("bytes read"),
                 DotColumn::Drawn(read),
                 right("major faults"),
                 right("time"),
                 DotColumn::Drawn(times),
-                DotColumn::Text(Head::left("verdict")),
+                DotColumn::Text(Head::text("verdict")),
             ],
             rows: [as_it_is].into_iter().chain(rows).collect(),
         }
     }
 
     /// A row of the picture.
-    fn drawn(
+    fn draw_pictures(
         &self,
         label: String,
         outcome: &TrialOutcome,

@@ -90,7 +90,7 @@ fn extent(program: &Job, of: &NamedMapping) -> FileExtent {
 
 /// The mappings of `on`; `None` stands for all mappings of the file.
 fn mappings(program: &Job, on: &AdviceTarget) -> Result<Vec<Option<FileExtent>>, String> {
-    let others = others(program, on);
+    let others = other_mappings(program, on);
     if others.is_empty() {
         return Ok(vec![None]);
     }
@@ -110,9 +110,9 @@ fn mappings(program: &Job, on: &AdviceTarget) -> Result<Vec<Option<FileExtent>>,
 }
 
 /// Touched mappings of the same file outside `on`.
-fn others(program: &Job, on: &AdviceTarget) -> Vec<FileExtent> {
+fn other_mappings(program: &Job, on: &AdviceTarget) -> Vec<FileExtent> {
     let mut touched = vec![false; program.mappings.len()];
-    program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
+    program.steps().filter_map(|step| step.touched_mapping()).for_each(|of| touched[of] = true);
     let is_other = |number: &usize| {
         let of = &program.mappings[*number];
         touched[*number] && program.opens[of.open].file == on.file && !on.numbers.contains(number)
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_advice_for_mappings_has_no_rule() {
+    fn other_changes_have_no_rule() {
         let read = AdviceChange::Fadvise(target(&[0]), ReadHint::Sequential);
         assert_eq!(text(&program(""), read).unwrap_err(), OF_FILES);
         for other in
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_itself_advises_is_known() {
+    fn program_advice_is_recognized() {
         let is_over_own = |program: &Job| {
             let random = AdviceChange::Madvise(target(&[0]), ReadHint::Random);
             advice_rules(program, &[random]).unwrap()[0].overrides_program

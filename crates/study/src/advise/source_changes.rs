@@ -60,7 +60,7 @@ pub fn lines(change: &AdviceChange, contents: FileContents) -> Vec<SourceLine> {
 }
 
 /// The database's own setting for the advice, if it has one.
-fn of_database(hint: ReadHint, contents: FileContents) -> Option<SourceLine> {
+fn database_line(hint: ReadHint, contents: FileContents) -> Option<SourceLine> {
     match (contents, hint) {
         (FileContents::Lmdb, ReadHint::Random) => Some(line(
             "LMDB",
@@ -95,7 +95,7 @@ fn madvise(hint: ReadHint, contents: FileContents) -> Vec<SourceLine> {
         line("Python", format!("{mapping}.madvise(mmap.MADV_{name}){note}")),
         line("Rust", format!("mapping.advise(memmap2::Advice::{hint:?})?;")),
     ];
-    of_database(hint, contents).into_iter().chain(calls).collect()
+    database_line(hint, contents).into_iter().chain(calls).collect()
 }
 
 fn prefetch_lines(ask: Madvise, parts: &[(u64, u64)], contents: FileContents) -> Vec<SourceLine> {

@@ -19,14 +19,14 @@ impl AdviseRecord {
         self.name = name.to_string();
         self.answer = self.answer_among(|_| true);
         let answers: Vec<Answer> =
-            self.files.iter().map(|file| self.answer_of(file.number)).collect();
+            self.files.iter().map(|file| self.file_answer(file.number)).collect();
         self.files.iter_mut().zip(answers).for_each(|(file, answer)| file.answer = answer);
         for (at, tried) in self.tried.iter_mut().enumerate() {
             let (own, now) = (tried.outcome.figures(), self.now.figures());
             tried.verdict = self.answer.verdict(at, own, now).to_string();
         }
         self.words = lines(&self);
-        self.to_write = written(&self);
+        self.to_write = source_changes(&self);
         self.governed = governed(&self, program.unwrap_or("PROGRAM"));
         self
     }
@@ -43,7 +43,7 @@ fn lines(advice: &AdviseRecord) -> Vec<String> {
     // A single change is already named by the file's line.
     lines.extend(advice.best().filter(|best| best.does.len() > 1).map(|best| {
         let pages = number(best.outcome.data_pages_read as f64);
-        let times = instead(&best.outcome, &advice.now);
+        let times = change_text(&best.outcome, &advice.now);
         format!("Together: {}: {pages} pages, {times}.", best.label())
     }));
     lines
@@ -74,7 +74,7 @@ fn line(advice: &AdviseRecord, of: &FileAdvice) -> String {
         best.does[0].call(),
         number(pages as f64),
         times(pages, used),
-        instead(&best.outcome, &advice.now)
+        change_text(&best.outcome, &advice.now)
     );
     line += &tie(advice, &of.answer);
     line += &for_this_program(advice, of.number, best);
@@ -87,9 +87,10 @@ fn for_this_program(advice: &AdviseRecord, file: usize, best: &AdviceTrial) -> S
     if is_own(best) {
         return String::new();
     }
-    let now = advice.now.of_file(file);
-    let helps =
-        |of: &&AdviceTrial| is_own(of) && of.is_about(file) && of.outcome.of_file(file).helps(now);
+    let now = advice.now.file_figures(file);
+    let helps = |of: &&AdviceTrial| {
+        is_own(of) && of.is_about(file) && of.outcome.file_figures(file).helps(now)
+    };
     let own = advice.tried.iter().filter(helps).min_by_key(|of| of.outcome.elapsed_ns);
     own.map_or(String::new(), |own| {
         format!(
@@ -121,7 +122,7 @@ fn tie(advice: &AdviseRecord, Answer { ties, ties_with_now, .. }: &Answer) -> St
 }
 
 /// `0.4 s instead of 1.6 s`.
-fn instead(own: &TrialOutcome, now: &TrialOutcome) -> String {
+fn change_text(own: &TrialOutcome, now: &TrialOutcome) -> String {
     format!("{} instead of {}", time(own.elapsed_ns as f64), time(now.elapsed_ns as f64))
 }
 
@@ -134,7 +135,7 @@ fn times(read: u64, used: u64) -> String {
 }
 
 /// Code for the answers, each once.
-fn written(advice: &AdviseRecord) -> Vec<SourceChange> {
+fn source_changes(advice: &AdviseRecord) -> Vec<SourceChange> {
     let mut changes: Vec<&AdviceChange> = Vec::new();
     for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
         let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
@@ -163,7 +164,7 @@ fn governed(advice: &AdviseRecord, program: &str) -> Option<String> {
              pages, {}.",
             number(own.data_pages_read as f64),
             number(advice.now.data_pages_read as f64),
-            instead(own, &advice.now)
+            change_text(own, &advice.now)
         )
     })
 }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_one_line_and_what_to_write() {
+    fn answer_has_summary_and_source_line() {
         let trials = vec![
             (AdviceChange::ReadAhead(0), outcome(3624, 420)),
             (AdviceChange::Madvise(on("data.mdb"), ReadHint::Random), outcome(3624, 430)),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_for_every_program_is_named_so() {
+    fn names_machine_wide_settings() {
         let trials = vec![
             (AdviceChange::ReadAhead(64), outcome(4000, 100)),
             (AdviceChange::Governor, outcome(3900, 150)),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_helps_it_says_why() {
+    fn explains_if_nothing_helps() {
         let slower = || vec![(AdviceChange::ReadAhead(0), outcome(1000, 900))];
         let scan = words_for(outcome(1010, 100), 1000, slower());
         let expected = "data.mdb reads 1010 pages for 1000 touched (1.0x). Nothing helps: it uses \
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_latency_turns_around_is_a_tie() {
+    fn latency_dependent_answer_is_a_tie() {
         let mut random = outcome(10, 90);
         random.elapsed_ns_at_double_latency = 190_000_000;
         let mut now = outcome(1000, 100);

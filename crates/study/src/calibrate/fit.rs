@@ -28,7 +28,7 @@ fn median<S>(samples: &[S], of: impl Fn(&S) -> f64) -> f64 {
     sample(samples.iter().map(of)).median
 }
 
-fn whole<S>(samples: &[S], of: fn(&S) -> f64) -> u64 {
+fn rounded_median<S>(samples: &[S], of: fn(&S) -> f64) -> u64 {
     median(samples, of).round() as u64
 }
 
@@ -67,22 +67,22 @@ impl Samples {
             ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
             ..Profile::DEFAULT.device
         };
-        let Fitted { device, cost } = of_file(&self.file, device)?;
+        let Fitted { device, cost } = fit_file(&self.file, device)?;
         let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
         let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
         let free_ns = median(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
         let cost = profile::CpuCosts {
-            call_ns: whole(&self.calls, |s| s.call),
-            entry_ns: whole(&self.calls, |s| s.entry),
-            protect_page_ns: Some(whole(&self.calls, |s| s.protect)),
+            call_ns: rounded_median(&self.calls, |s| s.call),
+            entry_ns: rounded_median(&self.calls, |s| s.entry),
+            protect_page_ns: Some(rounded_median(&self.calls, |s| s.protect)),
             // fork holds mmap_lock for about half of the time of fork plus the child's exit.
-            fork_ns: whole(&self.calls, |s| s.fork / 2.0),
+            fork_ns: rounded_median(&self.calls, |s| s.fork / 2.0),
             zero_page_ns: free_ns.max(0.0).round() as u64,
-            evict_page_ns: whole(&self.reclaim, ReclaimSample::evict),
+            evict_page_ns: rounded_median(&self.reclaim, ReclaimSample::evict),
             // The waker's own work is included in the two costs below.
             wake_ns: 0,
-            switch_ns: whole(&self.wakes, |s| s.on_one),
-            wake_latency_ns: whole(&self.wakes, |s| s.on_all),
+            switch_ns: rounded_median(&self.wakes, |s| s.on_one),
+            wake_latency_ns: rounded_median(&self.wakes, |s| s.on_all),
             ..cost
         };
         let profile = Profile { device, cost, ..Profile::DEFAULT };
@@ -134,7 +134,7 @@ struct Fitted {
 }
 
 /// Fits the medians of `samples`; `device` supplies the parameters that are read from sysfs.
-fn of_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<Fitted, Error> {
+fn fit_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<Fitted, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_that_is_left_out_is_told() {
+    fn warns_of_omitted_ring() {
         assert_eq!(no_ring(Some(128), 0.01), None, "the profile has it");
         assert_eq!(no_ring(None, 0.5), None, "there is none");
         let told = no_ring(Some(128), 0.5).unwrap();

@@ -75,7 +75,7 @@ pub fn calibrate(
         for pair in rows.chunks_mut(ADVICE.len()) {
             samples.file.push(bench.sample()?);
             for row in pair {
-                row.runs.push(row.prepared.run()?.as_recorded(&row.job));
+                row.runs.push(row.prepared.run()?.into_recorded(&row.job));
             }
         }
         samples.calls.push(calls.sample()?);
@@ -119,18 +119,18 @@ fn repeated(text: &str, cpus: Option<u64>) -> Result<(Job, f64), Error> {
 
 /// A job that reads a hole sequentially, with or without a memory limit.
 fn hole(limit_bytes: Option<u64>) -> Result<Job, Error> {
-    resolved(JobFlags {
+    resolve_job(JobFlags {
         workload: Some("sequential".to_string()),
-        file_size: Some(SizeText::of(HOLE_BYTES)),
+        file_size: Some(SizeText::from_bytes(HOLE_BYTES)),
         fraction: Some(1.0),
         sparse: Some(true),
-        memory_max: limit_bytes.map(SizeText::of),
+        memory_max: limit_bytes.map(SizeText::from_bytes),
         ..JobFlags::default()
     })
 }
 
 /// Validates the job of `flags` for this machine.
-fn resolved(flags: JobFlags) -> Result<Job, Error> {
+fn resolve_job(flags: JobFlags) -> Result<Job, Error> {
     let mut spec = JobSpec::from_flags(&flags)?;
     spec.on = Some(EngineKind::Kernel.to_string());
     host::resolve(&mut spec)?;
@@ -153,7 +153,7 @@ impl Timed {
         workload: &'static str,
         advice: &'static str,
     ) -> Result<Self, Error> {
-        let job = resolved(JobFlags {
+        let job = resolve_job(JobFlags {
             workload: Some(workload.to_string()),
             advice: Some(advice.to_string()),
             file: Some(bench.path().display().to_string()),

@@ -1,11 +1,12 @@
 //! `compare`: runs jobs in several variants on one or more engines, and reports the differences.
 
-mod asked;
-mod booted;
-mod calls;
+mod boot_images;
+mod call_times;
 pub(crate) mod emulated;
 mod figures;
 mod letter;
+mod no_effect;
+mod options;
 mod parts;
 mod plan;
 mod regression;
@@ -13,7 +14,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod trees;
-mod unseen;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use asked::{CompareOptions, variants};
 pub use letter::JobFile;
+pub use options::{CompareOptions, variants};
 pub use plan::{Plan, check_one_table, run};
 pub use regression::Regression;
 
@@ -93,7 +93,7 @@ pub struct RanVariant {
 
 /// A job with the results of its variants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfJob {
+pub struct JobVariants {
     /// Path of the job file; absent when a single job is compared.
     pub job_file: Option<String>,
     /// The variants; the first is the baseline of the comparison.
@@ -107,14 +107,14 @@ impl Comparison {
     ///
     /// # Panics
     /// When `jobs` is empty or a job has no variants.
-    pub fn of(jobs: Vec<OfJob>, command: String) -> Self {
+    pub fn from_jobs(jobs: Vec<JobVariants>, command: String) -> Self {
         let records = jobs.iter().flat_map(|of| of.ran.iter().map(|ran| &ran.record));
         let (footer, environments) = Footer::with_names(records, command);
         let mut environments = environments.into_iter();
         let (mut cells, mut regressions, mut all_warnings) = (Vec::new(), Vec::new(), Vec::new());
-        for OfJob { job_file, ran, warnings } in jobs {
+        for JobVariants { job_file, ran, warnings } in jobs {
             let records: Vec<&Record> = ran.iter().map(|ran| &ran.record).collect();
-            for (worse, ran) in regression::all(&records).into_iter().zip(&ran) {
+            for (worse, ran) in regression::find_regressions(&records).into_iter().zip(&ran) {
                 let named = worse.into_iter().map(|worse| Regression {
                     job_file: job_file.clone(),
                     variant: ran.variant.clone(),
@@ -168,9 +168,9 @@ impl Comparison {
         let mut parts = Vec::new();
         let mut rows = Vec::new();
         for cells in self.jobs() {
-            let of = Variants::of(self, cells);
+            let of = Variants::from_cells(self, cells);
             parts.extend(parts::parts(&of, &self.warnings_of(cells), verbose));
-            rows.extend(rows::all(&of));
+            rows.extend(rows::all_rows(&of));
         }
         // With a single job the job-file column is omitted.
         let skipped = usize::from(self.cells[0].job_file.is_none());
@@ -204,7 +204,7 @@ struct Variants<'a> {
 }
 
 impl<'a> Variants<'a> {
-    fn of(comparison: &Comparison, cells: &'a [Cell]) -> Self {
+    fn from_cells(comparison: &Comparison, cells: &'a [Cell]) -> Self {
         let record = |cell: &Cell| Record {
             schema: SCHEMA,
             kind: RecordKind::Run,
@@ -220,7 +220,7 @@ impl<'a> Variants<'a> {
         };
         let records: Vec<Record> = cells.iter().map(record).collect();
         let measures =
-            cells.iter().zip(&records).map(|(cell, record)| cell.measures.or_computed(record));
+            cells.iter().zip(&records).map(|(cell, record)| cell.measures.get_or_compute(record));
         Variants { measures: measures.collect(), cells, records }
     }
 
@@ -233,7 +233,7 @@ impl<'a> Variants<'a> {
 
     /// The heading: the job, its variants and the baseline.
     fn heading(&self) -> Part {
-        let job = crate::record::heading(&self.records[0]);
+        let job = crate::record::record_heading(&self.records[0]);
         let heading = format!("{job}: changes against {}", self.cells[0].variant);
         let path = self.cells[0].job_file.as_ref();
         Part::Heading(path.map_or(heading.clone(), |path| format!("{path}: {heading}")))

@@ -8,7 +8,7 @@ use filemap_report::{Part, Table};
 use super::emulated::has_emulated_times;
 use super::{Variants, regression};
 use crate::record::{
-    elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_are,
+    elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_word,
 };
 use crate::setup;
 use crate::spread;
@@ -19,7 +19,7 @@ use crate::verdict::{Margin, TIME_WORDS, TestResult, Verdict, samples};
 pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
     let first = &of.records[0];
     let mut parts =
-        vec![of.heading(), setup::of_records(&of.records), Part::Comparison(of.figures())];
+        vec![of.heading(), setup::records_setup(&of.records), Part::Comparison(of.figures())];
     parts.extend(of.by_file().into_iter().map(Part::Table));
     parts.extend(of.calls().map(Part::Table));
     let (seeds, runs) = (spread::seeds(first), first.runs.len());
@@ -41,7 +41,7 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
     parts.extend(conditions(of).into_iter().map(Part::Paragraph));
     let of_variant = |(at, record)| outcomes(of.name(at), record);
     let outcomes: Vec<_> = of.records.iter().enumerate().map(of_variant).collect();
-    parts.extend(filemap_report::spread_plot(&outcomes, runs_are(first)).map(Part::Plot));
+    parts.extend(filemap_report::spread_plot(&outcomes, runs_word(first)).map(Part::Plot));
     parts
 }
 
@@ -62,7 +62,7 @@ pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
 /// One line for each variant with regressions.
 pub(super) fn regressions(of: &Variants) -> Vec<String> {
     let records: Vec<_> = of.records.iter().collect();
-    let worse = regression::all(&records);
+    let worse = regression::find_regressions(&records);
     let line = |(at, record)| regression::line(&of.name(at), record, &worse[at]);
     of.records.iter().enumerate().filter_map(line).collect()
 }
@@ -147,7 +147,7 @@ fn time_verdict([first, own]: [&str; 2], before: &[f64], after: &[f64]) -> Strin
         ),
         (verdict, _) => format!(
             "{times}, {} (permutation test on ranks, {} runs, p = {:.3}).",
-            verdict.said(TIME_WORDS),
+            verdict.describe(TIME_WORDS),
             before + after,
             tested.p_value
         ),

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Ran as JobRan, Record, shell_word};
+use filemap_job::{EngineKind, Job, JobFlags, JobRuns as JobRan, JobSpec, Record, shell_word};
 use filemap_model::Profile;
 
-use super::asked::{self, CompareOptions};
-use super::booted::{self, Booted};
+use super::boot_images::{self, BootImage};
 use super::emulated::{has_emulated_times, is_emulated};
+use super::no_effect::{merge_warnings, variants_without_effect};
+use super::options::{self, CompareOptions};
 use super::trees::Trees;
-use super::unseen::{named, unseen};
-use super::{Comparison, JobFile, OfJob, RanVariant};
+use super::{Comparison, JobFile, JobVariants, RanVariant};
 use crate::engine::{self, Engines};
 use crate::error::Error;
-use crate::host::{self, Found};
+use crate::host::{self, HostFacts};
 use crate::input;
 use crate::job_input::JobInput;
 use crate::kernel_match;
@@ -41,14 +41,14 @@ impl Plan {
     ///
     /// # Errors
     /// When a variant is invalid, or there is only one to compare.
-    pub fn of(
+    pub fn new(
         input: JobInput,
         variants: &[Variant],
         asked: &CompareOptions,
     ) -> Result<Self, Error> {
         let mut spec = input.spec.clone();
         let images = images(&mut spec, &asked.images, &asked.modules)?;
-        spec.on = spec.on.as_deref().map(asked::engines).transpose()?;
+        spec.on = spec.on.as_deref().map(options::parse_engines).transpose()?;
         let on = spec.on.clone();
         let found = input.resolve(&mut spec)?;
         let profile = machine_profile::resolve(&mut spec)?;
@@ -87,7 +87,7 @@ impl Plan {
             return Some(JobFile { path: input.name(), text });
         }
         match &input.path {
-            Some(path) => Some(JobFile::at(path)),
+            Some(path) => Some(JobFile::read(path)),
             None if input.spec.is_single_mapping() => None,
             None => Some(JobFile { path: input.name(), text: Ok(input.text()) }),
         }
@@ -95,7 +95,7 @@ impl Plan {
 
     /// Builds the records of the variants, with warnings. `took` is the processor time that this
     /// process spent on them.
-    fn concluded(
+    fn conclude(
         self,
         ran: Vec<JobRan>,
         asked: &CompareOptions,
@@ -104,12 +104,12 @@ impl Plan {
     ) -> Result<(Vec<RanVariant>, Vec<String>), Error> {
         let Plan { names, jobs, profiles, input, mut warnings, .. } = self;
         let ran = names.into_iter().zip(jobs).zip(ran).map(|((variant, job), ran)| {
-            let mut record = Record::of(&job, ran);
+            let mut record = Record::from_job_runs(&job, ran);
             input.leave_lists(&mut record);
             RanVariant { variant, job, record }
         });
         let mut ran: Vec<RanVariant> = ran.collect();
-        warnings.extend(trees.tell(&mut ran));
+        warnings.extend(trees.add_to_environment(&mut ran));
         if ran.iter().any(|ran| is_emulated(&ran.record)) {
             let times = if ran.iter().any(|ran| has_emulated_times(&ran.record)) {
                 "their times are those of counted instructions, 4 ns each"
@@ -122,11 +122,11 @@ impl Plan {
         let seeds = asked.seeds.unwrap_or(1);
         let of_job = |job: &Job| [job.idle_settings(), job.seed_warnings(seeds)].concat();
         let told = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
-        warnings.extend(named(&told.collect::<Vec<_>>()));
+        warnings.extend(merge_warnings(&told.collect::<Vec<_>>()));
         let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
-        warnings.extend(the_same(&ran));
+        warnings.extend(same_job_warnings(&ran));
         warnings.extend(kernel_match::warnings(input.spec.kernel.as_deref(), &judged)?);
-        warnings.extend(unseen(&ran, &profiles)?);
+        warnings.extend(variants_without_effect(&ran, &profiles)?);
         if asked.seeds.is_none() {
             let cells = ran.iter().zip(&profiles).map(|(ran, profile)| seeds::RanJob {
                 name: &ran.variant,
@@ -162,7 +162,7 @@ pub fn check_one_table(plans: &[(Option<String>, Plan)]) -> Result<(), Error> {
 }
 
 /// Warnings about variants that resolve to the same job as an earlier one.
-fn the_same(ran: &[RanVariant]) -> impl Iterator<Item = String> {
+fn same_job_warnings(ran: &[RanVariant]) -> impl Iterator<Item = String> {
     // Compares resolved jobs: the spec may spell the same settings differently.
     let resolved = |ran: &RanVariant| Job { spec: JobSpec::default(), ..ran.job.clone() };
     let jobs: Vec<Job> = ran.iter().map(resolved).collect();
@@ -194,21 +194,26 @@ pub fn run(
     let took = (seeds::process_cpu_time() - begun) / plans.len() as u32;
     let mut trees = Trees::default();
     let jobs = plans.into_iter().zip(ran).map(|((job_file, plan), ran)| {
-        let (ran, warnings) = plan.concluded(ran, asked, took, &mut trees)?;
-        Ok(OfJob { job_file, ran, warnings })
+        let (ran, warnings) = plan.conclude(ran, asked, took, &mut trees)?;
+        Ok(JobVariants { job_file, ran, warnings })
     });
-    Ok(Comparison::of(jobs.collect::<Result<_, Error>>()?, command))
+    Ok(Comparison::from_jobs(jobs.collect::<Result<_, Error>>()?, command))
 }
 
 /// The kernels to boot: from the flags, or else the one that `spec` names. Stores the first in
 /// `spec`, which decides where the job runs if no engine is named.
-fn images(spec: &mut JobSpec, images: &[String], modules: &[String]) -> Result<Vec<Booted>, Error> {
+fn images(
+    spec: &mut JobSpec,
+    images: &[String],
+    modules: &[String],
+) -> Result<Vec<BootImage>, Error> {
     let or_own = |given: &[String], own: &mut Option<String>| match given {
         [] => own.take().into_iter().collect(),
         given => given.to_vec(),
     };
     let (image, own_modules) = (&mut spec.image, &mut spec.modules);
-    let images = Booted::pair(or_own(images, image), &or_own(modules, own_modules))?;
+    let images =
+        BootImage::pair_with_modules(or_own(images, image), &or_own(modules, own_modules))?;
     spec.image = images.first().map(|image| image.path.clone());
     Ok(images)
 }
@@ -220,7 +225,7 @@ fn command(
     on: Option<String>,
     first: &Job,
     variants: &[Variant],
-    images: &[Booted],
+    images: &[BootImage],
 ) -> String {
     let mut flags =
         JobFlags { on: None, with: None, image: None, modules: None, ..input.flags.clone() };
@@ -235,7 +240,7 @@ fn command(
     let has_modules = images.iter().any(|image| image.modules.is_some());
     for image in images {
         words.push(format!("--image {}", shell_word(&image.path)));
-        let modules = image.modules.as_deref().or(has_modules.then_some(booted::NONE));
+        let modules = image.modules.as_deref().or(has_modules.then_some(boot_images::NONE));
         words.extend(modules.map(|path| format!("--modules {}", shell_word(path))));
     }
     words.join(" ")
@@ -276,7 +281,7 @@ fn check(cells: &[PlannedVariant], apply: bool) -> Result<(), Error> {
 struct PlannedVariant {
     variant: String,
     job: Job,
-    found: Found,
+    found: HostFacts,
 }
 
 /// One cell for every variant on every engine, in order. `found` has the host's facts for `spec`,
@@ -285,13 +290,13 @@ fn planned_variants(
     input: &JobInput,
     spec: &JobSpec,
     variants: &[Variant],
-    images: &[Booted],
-    found: &Found,
+    images: &[BootImage],
+    found: &HostFacts,
 ) -> Result<Vec<PlannedVariant>, Error> {
-    let names = booted::names(images)?;
+    let names = boot_images::image_names(images)?;
     let engines = spec.on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    let of_images = booted::on_kernel(variants, beside_model);
+    let of_images = boot_images::kernel_variants(variants, beside_model);
     // The only variant comes from --with.
     let is_of_with = spec.with.is_some();
     let mut cells = Vec::new();
@@ -311,12 +316,14 @@ fn planned_variants(
         }
         for (image, name) in images.iter().zip(&names) {
             for variant in &of_images {
-                add(booted::name(name, variant), engine, variant, Some(image))?;
+                add(boot_images::image_variant_name(name, variant), engine, variant, Some(image))?;
             }
         }
     }
     let booted = cells.iter_mut().map(|cell| &mut cell.job);
-    booted::set_switches(booted.filter_map(|job| Some((job.image.as_mut()?, job.rules.series))));
+    boot_images::set_switches(
+        booted.filter_map(|job| Some((job.image.as_mut()?, job.rules.series))),
+    );
     Ok(cells)
 }
 
@@ -326,8 +333,8 @@ fn cell(
     spec: &JobSpec,
     engine: &str,
     variant: &Variant,
-    image: Option<&Booted>,
-) -> Result<(Job, Found), Error> {
+    image: Option<&BootImage>,
+) -> Result<(Job, HostFacts), Error> {
     let mut own = input.in_variant(variant)?.or_shared(spec);
     (own.on, own.image, own.modules) = (spec.on.clone(), spec.image.clone(), None);
     let found = input.resolve(&mut own)?;

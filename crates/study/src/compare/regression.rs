@@ -7,9 +7,9 @@ use filemap_report::units::change;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{ELAPSED, FIGURES, Figure, seen};
-use crate::json::whole_if_it_is;
-use crate::verdict::{Margin, is_worse, median_of};
+use crate::figures::{ELAPSED, FIGURES, Figure, figure_inputs};
+use crate::json::serialize_shortest;
+use crate::verdict::{Margin, is_worse, median_or_zero};
 
 /// Smallest relative rise of a median that counts as a regression.
 const NOISE: Margin = Margin::share(0.01);
@@ -25,10 +25,10 @@ const NOISE: Margin = Margin::share(0.01);
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Regression {
     /// Median in this variant.
-    #[serde(serialize_with = "whole_if_it_is")]
+    #[serde(serialize_with = "serialize_shortest")]
     pub after: f64,
     /// Median in the first variant.
-    #[serde(serialize_with = "whole_if_it_is")]
+    #[serde(serialize_with = "serialize_shortest")]
     pub before: f64,
     /// Key of the figure.
     pub counter: String,
@@ -39,7 +39,7 @@ pub struct Regression {
 }
 
 /// The regressions of each record against the first one of its engine.
-pub(super) fn all(records: &[&Record]) -> Vec<Vec<Regression>> {
+pub(super) fn find_regressions(records: &[&Record]) -> Vec<Vec<Regression>> {
     let first = |own: &Record| records.iter().find(|first| first.engine == own.engine);
     let of = |own: &&Record| first(own).map_or(Vec::new(), |first| regressions(first, own));
     records.iter().map(of).collect()
@@ -52,14 +52,14 @@ fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
         return Vec::new();
     }
     let is_measured = own.engine == EngineKind::Kernel.name();
-    let both = [first, own].map(|record| seen(record, None));
+    let both = [first, own].map(|record| figure_inputs(record, None));
     let of = |figure: &Figure| {
-        let [before, after] = both.each_ref().map(|seen| figure.of_runs(seen));
+        let [before, after] = both.each_ref().map(|seen| figure.values_of_runs(seen));
         let is_one_time = figure.key == ELAPSED && before.len().min(after.len()) < 2;
         let is_worse = is_worse(&before, &after, NOISE) && !(is_measured && is_one_time);
         is_worse.then(|| Regression {
-            after: median_of(&after),
-            before: median_of(&before),
+            after: median_or_zero(&after),
+            before: median_or_zero(&before),
             counter: figure.key.to_string(),
             job_file: None,
             variant: String::new(),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn other_work_and_other_engines_are_not_held_against_each_other() {
+    fn other_work_and_engines_are_not_compared() {
         let first = record("model", "accesses = 5", &[(1, 1)]);
         assert_eq!(regressions(&first, &record("model", "accesses = 9", &[(9, 9)])), []);
         assert_eq!(regressions(&first, &record("kernel", "accesses = 5", &[(9, 9)])), []);

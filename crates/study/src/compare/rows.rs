@@ -22,7 +22,7 @@ pub(super) fn changes(own: &Record, first: &Record) -> BTreeMap<String, Option<f
 }
 
 /// All rows of one job.
-pub(super) fn all(of: &Variants) -> Vec<Vec<String>> {
+pub(super) fn all_rows(of: &Variants) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let first = spreads(&of.records[0]);
     for (at, record) in of.records.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Comparisons of synthetic runs.
 
-use filemap_job::{Counters, EngineKind, FileRun, JobFlags, JobSpec, Ran as JobRan};
+use filemap_job::{Counters, EngineKind, FileRun, JobFlags, JobRuns as JobRan, JobSpec};
 use serde_json::{Map, Value, json};
 
 use super::parts::times;
@@ -11,7 +11,7 @@ use crate::job_input::{JobInput, JobSource};
 fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> RanVariant {
     let spec = JobFlags {
         workload: Some("first".to_string()),
-        file_size: Some(filemap_job::SizeText::of(1 << 20)),
+        file_size: Some(filemap_job::SizeText::from_bytes(1 << 20)),
         ..JobFlags::default()
     };
     let run = |&time: &u64| Run { elapsed_ns: Some(time), ..Run::default() };
@@ -22,15 +22,18 @@ fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> RanVariant {
 }
 
 fn of_one(ran: Vec<RanVariant>) -> Comparison {
-    Comparison::of(vec![OfJob { job_file: None, ran, warnings: Vec::new() }], String::new())
+    Comparison::from_jobs(
+        vec![JobVariants { job_file: None, ran, warnings: Vec::new() }],
+        String::new(),
+    )
 }
 
 #[test]
-fn faster_is_said_of_measured_times_that_differ_only() {
+fn only_significant_times_are_called_faster() {
     let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
     let said = |ran: &[RanVariant]| {
         let comparison = of_one(ran.to_vec());
-        times(&Variants::of(&comparison, &comparison.cells)).join(" ")
+        times(&Variants::from_cells(&comparison, &comparison.cells)).join(" ")
     };
     let slow = kernel("a", &[110, 120, 130, 140, 150]);
     let fast = kernel("b", &[50, 60, 70, 80, 90]);
@@ -47,7 +50,7 @@ fn faster_is_said_of_measured_times_that_differ_only() {
     assert_eq!(odd, "f: Outliers in time: run 5 (90 ns).");
 }
 
-fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
+fn of_file(job_file: &str, read: [u64; 2]) -> JobVariants {
     let spec = "workload = 'first'\nfile_size = '1m'";
     let job = JobFlags::from_toml(spec).unwrap().validate(None).unwrap();
     let ran = |(variant, read): (&str, u64)| {
@@ -57,7 +60,7 @@ fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
         let record = Record::new(&job, EngineKind::Model.name(), Map::new(), vec![run]);
         RanVariant { variant: variant.into(), job: job.clone(), record }
     };
-    OfJob {
+    JobVariants {
         job_file: Some(job_file.into()),
         ran: ["baseline", "p1"].into_iter().zip(read).map(ran).collect(),
         warnings: vec!["so".into()],
@@ -67,7 +70,7 @@ fn of_file(job_file: &str, read: [u64; 2]) -> OfJob {
 #[test]
 fn each_job_has_its_own_first_variant() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
-    let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
+    let comparison = Comparison::from_jobs(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(false);
     let json: Value = serde_json::from_str(&report.record_json).unwrap();
     let cells = json["cells"].as_array().unwrap();
@@ -102,7 +105,7 @@ fn of_files(variant: &str, engine: &str, pages: &[u64]) -> RanVariant {
     let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     let runs = pages.iter().map(run).collect();
     let (engine, environment) = (engine.parse().unwrap(), Map::new());
-    let record = Record::of(&program, JobRan { engine, environment, runs });
+    let record = Record::from_job_runs(&program, JobRan { engine, environment, runs });
     RanVariant { variant: variant.to_string(), job: program, record }
 }
 
@@ -128,7 +131,7 @@ fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
 #[test]
 fn a_record_is_its_report() {
     let jobs = vec![of_file("a.toml", [100, 100]), of_file("b.toml", [100, 900])];
-    let comparison = Comparison::of(jobs, "filemap compare a.toml b.toml".into());
+    let comparison = Comparison::from_jobs(jobs, "filemap compare a.toml b.toml".into());
     let report = comparison.report(true);
     let read: Comparison = serde_json::from_str(&report.record_json).unwrap();
     assert_eq!(read, comparison);
@@ -140,12 +143,12 @@ fn every_figure_is_in_every_form() {
     let mut of = of_file("a.toml", [100, 100]);
     for RanVariant { record, .. } in &mut of.ran {
         record.runs[0].elapsed_ns = Some(7);
-        record.summary = Summary::of(&record.runs);
+        record.summary = Summary::from_runs(&record.runs);
     }
     let comparison = of_one(of.ran);
     let report = comparison.report(false);
     let json: Value = serde_json::from_str(&report.record_json).unwrap();
-    let schema = filemap_job::schema::written::<Comparison>().to_value();
+    let schema = filemap_job::schema::serialized_schema::<Comparison>().to_value();
     let keys = schema["$defs"]["Measures"]["properties"].as_object().unwrap();
     assert_eq!(keys.len(), crate::figures::FIGURES.len());
     assert!(keys.keys().all(|key| json["cells"][0]["measures"].get(key).is_some()));
@@ -169,7 +172,7 @@ fn each_kernel_keeps_its_environment() {
     let comparison = of_one(of.ran);
     let written = comparison.report(false).record_json;
     let read: Comparison = serde_json::from_str(&written).unwrap();
-    let of = Variants::of(&read, &read.cells);
+    let of = Variants::from_cells(&read, &read.cells);
     let releases = of.records.iter().map(|record| &record.environment["kernel"]);
     assert_eq!(releases.collect::<Vec<_>>(), ["6.12.1", "6.18.3"]);
 }
@@ -182,7 +185,7 @@ fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Va
         CompareOptions { variants: vec![variants.to_string()], seeds, ..CompareOptions::default() };
     let variants = super::variants(&input, &asked)?;
     let comparison =
-        run(vec![(None, Plan::of(input, &variants, &asked)?)], mock, &asked, String::new())?;
+        run(vec![(None, Plan::new(input, &variants, &asked)?)], mock, &asked, String::new())?;
     Ok(serde_json::from_str(&comparison.report(false).record_json).unwrap())
 }
 

@@ -20,7 +20,7 @@ pub(super) const DIFFERS: &str = "image_config_differs";
 pub(super) const OPTIONS: &str = "image_config_options";
 
 /// Maximum number of differing options that are listed.
-const MOST_OPTIONS: usize = 12;
+const MAX_LISTED_OPTIONS: usize = 12;
 
 /// Hash and configuration of an image.
 #[derive(Clone, Debug, Default)]
@@ -36,14 +36,14 @@ pub(super) struct Trees(BTreeMap<String, Tree>);
 impl Trees {
     /// Adds the facts about each image to the environment of its record, with the differences from
     /// the first image. Returns warnings about identical images.
-    pub(super) fn tell(&mut self, ran: &mut [RanVariant]) -> Vec<String> {
+    pub(super) fn add_to_environment(&mut self, ran: &mut [RanVariant]) -> Vec<String> {
         let mut told: Vec<(String, Tree)> = Vec::new();
         let mut warnings = Vec::new();
         for own in ran {
             let Some(path) = own.job.image.as_ref().map(|image| image.path.clone()) else {
                 continue;
             };
-            let tree = self.of(&path);
+            let tree = self.tree(&path);
             let is_new = told.iter().all(|(known, _)| *known != path);
             if is_new {
                 let same = told.iter().find(|(_, before)| tree.is(before));
@@ -57,7 +57,7 @@ impl Trees {
         warnings
     }
 
-    fn of(&mut self, path: &str) -> Tree {
+    fn tree(&mut self, path: &str) -> Tree {
         let look = || Tree {
             sha256: image::sha256(Path::new(path)),
             configuration: image::configuration(Path::new(path)),
@@ -74,17 +74,17 @@ impl Tree {
 
     fn describe(&self, first: &Tree, environment: &mut Map<String, Value>) {
         let both = first.configuration.as_deref().zip(self.configuration.as_deref());
-        let differs = both.map(|(first, own)| differing(first, own));
+        let differs = both.map(|(first, own)| differing_options(first, own));
         environment.insert(HASH.to_string(), json!(self.sha256));
         environment.insert(DIFFERS.to_string(), json!(differs.as_ref().map(Vec::len)));
-        let first = differs.map(|options| options.into_iter().take(MOST_OPTIONS));
+        let first = differs.map(|options| options.into_iter().take(MAX_LISTED_OPTIONS));
         environment.insert(OPTIONS.to_string(), first.into_iter().flatten().collect());
     }
 }
 
 /// The options that differ between two configurations, with the value in each. A missing option
 /// counts as not set.
-fn differing(first: &str, own: &str) -> Vec<String> {
+fn differing_options(first: &str, own: &str) -> Vec<String> {
     let [first, own] = [first, own].map(|text| {
         let set = text.lines().filter(|line| line.starts_with("CONFIG_"));
         set.filter_map(|line| line.split_once('=')).collect::<BTreeMap<_, _>>()
@@ -108,8 +108,8 @@ mod tests {
     fn options_that_differ_are_named() {
         let first = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=7\n# CONFIG_D is not set\n";
         let own = "#\nCONFIG_A=y\nCONFIG_B=m\nCONFIG_C=\"x=1\"\n";
-        assert_eq!(differing(first, own), ["CONFIG_B: n / m", "CONFIG_C: 7 / \"x=1\""]);
-        assert_eq!(differing(own, first)[0], "CONFIG_B: m / n");
-        assert!(differing(first, first).is_empty());
+        assert_eq!(differing_options(first, own), ["CONFIG_B: n / m", "CONFIG_C: 7 / \"x=1\""]);
+        assert_eq!(differing_options(own, first)[0], "CONFIG_B: m / n");
+        assert!(differing_options(first, first).is_empty());
     }
 }

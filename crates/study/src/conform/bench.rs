@@ -3,9 +3,9 @@
 use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
 use filemap_job::program::Job;
-use filemap_job::{Seen, ShownLog};
+use filemap_job::{ShownKinds, ShownLog};
 use filemap_kernel::Error as KernelError;
-use filemap_kernel::engine::{Boot, ObserveOptions};
+use filemap_kernel::engine::{BootedKernels, ObserveOptions};
 use filemap_kernel::image::{IO_BYTES, Incident};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observation, Observer};
@@ -14,10 +14,10 @@ use super::comparison::{FirstDifference, LogComparison, compare};
 use super::reason;
 use super::record::{Compared, Finding};
 use crate::error::Error;
-use crate::traced_job::{decided, decided_promptly, expected_events, shown};
+use crate::traced_job::{empty_logs, expected_events, model_logs, prompt_model_logs};
 #[cfg(test)]
 use {
-    super::evidence::with_series, crate::traced_job::timed, filemap_core::series::Series,
+    super::evidence::with_series, crate::traced_job::trace_timed, filemap_core::series::Series,
     filemap_model::Timing,
 };
 
@@ -29,7 +29,7 @@ enum KernelSource {
     /// The running kernel.
     Running(Observer),
     /// Booted kernels, named by the jobs.
-    Booted(Boot),
+    Booted(BootedKernels),
     /// The model with these series and device timing, standing in for a kernel.
     #[cfg(test)]
     Modelled(Series, Timing),
@@ -39,7 +39,7 @@ enum KernelSource {
 pub struct ConformBench {
     kernel: KernelSource,
     /// What the kernel shows; for a booted kernel known after its first job.
-    pub seen: Seen,
+    pub seen: ShownKinds,
     /// Number of runs disturbed by other processes.
     pub disturbed: u64,
     /// Number of runs repeated because the kernel failed to allocate a large folio.
@@ -58,16 +58,19 @@ impl ConformBench {
     /// If the kernel cannot be traced.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         let observer = Observer::open(journal)?;
-        let seen = observer.shown();
+        let seen = observer.shown_kinds();
         Ok(ConformBench::with_source(KernelSource::Running(observer), seen))
     }
 
     /// A bench for booted kernels, each for the jobs that name it.
     pub fn booting(tell: fn(&str)) -> Self {
-        ConformBench::with_source(KernelSource::Booted(Boot::with_notify(tell)), Seen::ALL)
+        ConformBench::with_source(
+            KernelSource::Booted(BootedKernels::with_notify(tell)),
+            ShownKinds::ALL,
+        )
     }
 
-    fn with_source(kernel: KernelSource, seen: Seen) -> Self {
+    fn with_source(kernel: KernelSource, seen: ShownKinds) -> Self {
         ConformBench { kernel, seen, disturbed: 0, without_folio: 0, complaints: Vec::new() }
     }
 
@@ -78,19 +81,19 @@ impl ConformBench {
 
     /// A bench for a kernel that behaves as the model with `series` and `timing`, and shows `seen`.
     #[cfg(test)]
-    pub(super) fn modelled(series: Series, timing: Timing, seen: Seen) -> Self {
+    pub(super) fn modelled(series: Series, timing: Timing, seen: ShownKinds) -> Self {
         ConformBench::with_source(KernelSource::Modelled(series, timing), seen)
     }
 
     /// Discards jobs that were sent to a booted kernel and have not run.
     pub(super) fn discard_pending(&mut self, tell: fn(&str)) {
         if let KernelSource::Booted(boot) = &mut self.kernel {
-            *boot = Boot::with_notify(tell);
+            *boot = BootedKernels::with_notify(tell);
         }
     }
 
     /// The kernel, for the report.
-    pub fn compared(&self) -> Compared {
+    pub fn compared_kernel(&self) -> Compared {
         let is_booted = matches!(self.kernel, KernelSource::Booted(_));
         Compared { is_booted, seen: self.seen }
     }
@@ -181,7 +184,7 @@ impl ConformBench {
             KernelSource::Modelled(series, timing) => {
                 for (number, program) in programs.iter().enumerate() {
                     let mut decisions = Vec::new();
-                    timed(&with_series(program, *series), IO_BYTES, *timing, &mut decisions)?;
+                    trace_timed(&with_series(program, *series), IO_BYTES, *timing, &mut decisions)?;
                     let observed = Observation {
                         shown: self.seen,
                         decisions,
@@ -244,22 +247,22 @@ fn compare_files(
     before: &mut Option<FirstDifferences>,
 ) -> Result<Option<Vec<Finding>>, Error> {
     let seen = observed.shown;
-    let mut log = shown(program, seen);
+    let mut log = empty_logs(program, seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel: Vec<_> = log.into_logs().into_iter().map(ShownLog::into_lines).collect();
-    let model = decided(program, io_bytes, seen)?;
+    let model = model_logs(program, io_bytes, seen)?;
     let of_file = |(model, kernel): (&ShownLog, &Vec<Decision>)| {
         let found = compare(model.lines(), kernel, seen, model.accesses());
         LogComparison { io_bytes, unexplained: found.excluded, ..found }
     };
     let mut found: Vec<LogComparison> = model.iter().zip(&kernel).map(of_file).collect();
     if found.iter().any(LogComparison::may_be_timing) {
-        let promptly = decided_promptly(program, io_bytes, seen)?;
+        let promptly = prompt_model_logs(program, io_bytes, seen)?;
         for (file, prompt) in promptly.iter().enumerate() {
             let timing = compare(model[file].lines(), prompt.lines(), seen, &[]);
             let as_prompt = of_file((prompt, &kernel[file]));
             found[file].unexplained = found[file].unexplained_lines(&timing, &as_prompt);
-            found[file].adopt_if_exact(as_prompt);
+            found[file].use_if_exact(as_prompt);
         }
     }
     // Rules decide the same in every run; failures to allocate do not repeat.

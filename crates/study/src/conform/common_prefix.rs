@@ -2,7 +2,7 @@
 
 use filemap_core::decision::{Decision, ReadaheadSnapshot};
 use filemap_core::units::PageIndex;
-use filemap_job::Seen;
+use filemap_job::ShownKinds;
 
 use super::in_flight::InFlightPages;
 
@@ -30,10 +30,10 @@ impl CommonPrefix<'_> {
 
 /// Follows the logs of the model and of a kernel, both restricted to `seen`, up to their first
 /// difference.
-pub fn follow_both<'a>(
+pub fn common_prefix<'a>(
     model: &'a [Decision],
     kernel: &'a [Decision],
-    seen: Seen,
+    seen: ShownKinds,
 ) -> CommonPrefix<'a> {
     let mut in_flight = InFlightPages::new(seen);
     let mut passed_over = ExcludedFaults::default();

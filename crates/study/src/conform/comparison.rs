@@ -2,11 +2,11 @@
 
 use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Seen, ShownKind};
+use filemap_job::{ShownKind, ShownKinds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common_prefix::{CommonPrefix, follow_both, mmap_miss_of_same_readahead};
+use super::common_prefix::{CommonPrefix, common_prefix, mmap_miss_of_same_readahead};
 use super::reason::{AccessDescription, DifferenceKey};
 use super::rule::RuleName;
 
@@ -68,7 +68,7 @@ pub struct FirstDifference {
 }
 
 /// Whether the kernel continues as after a failure to allocate a large folio.
-fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: Seen) -> bool {
+fn lacks_folio(model: &[Decision], kernel: &[Decision], seen: ShownKinds) -> bool {
     if !seen.has(ShownKind::BasePages) {
         return continues_with_base_page(model, kernel);
     }
@@ -116,15 +116,15 @@ fn has_fewer_misses(model: &[Decision], kernel: &[Decision]) -> bool {
 pub fn compare(
     model: &[Decision],
     kernel: &[Decision],
-    seen: Seen,
+    seen: ShownKinds,
     accesses: &[u64],
 ) -> LogComparison {
     let CommonPrefix { same, excluded, excluded_of_model, model: left, kernel: right } =
-        follow_both(model, kernel, seen);
+        common_prefix(model, kernel, seen);
     let mut comparison = LogComparison { excluded, excluded_of_model, ..LogComparison::default() };
     comparison.readahead_calls = readahead_calls(&same);
     comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
-    comparison.mismatches = differing(left, right);
+    comparison.mismatches = count_differing(left, right);
     comparison.lacks_folio = lacks_folio(left, right, seen);
     comparison.has_fewer_misses = has_fewer_misses(left, right);
     let shown =
@@ -180,7 +180,7 @@ impl LogComparison {
     /// Replaces the result by `as_prompt`, the comparison with an instantaneous device, if the logs
     /// differ, timing may be the reason, and that comparison is exact. One fault more or less is
     /// one hit more or less, which can decide whether the next miss reads a window.
-    pub(super) fn adopt_if_exact(&mut self, as_prompt: LogComparison) {
+    pub(super) fn use_if_exact(&mut self, as_prompt: LogComparison) {
         if self.may_be_timing() && self.mismatches > 0 && as_prompt.is_exact() {
             // The line with the lower mmap_miss counts as excluded.
             let excluded = u64::from(self.excluded == 0);
@@ -195,7 +195,7 @@ impl LogComparison {
 }
 
 /// Number of positions at which the lines differ.
-fn differing(left: &[Decision], right: &[Decision]) -> u64 {
+fn count_differing(left: &[Decision], right: &[Decision]) -> u64 {
     let both = left.iter().zip(right).filter(|(a, b)| a != b).count();
     (both + left.len().abs_diff(right.len())) as u64
 }
@@ -218,10 +218,10 @@ mod tests {
     use super::*;
 
     fn compare(model: &[Decision], kernel: &[Decision]) -> LogComparison {
-        super::compare(model, kernel, Seen::ALL, &[])
+        super::compare(model, kernel, ShownKinds::ALL, &[])
     }
 
-    fn compare_seen(model: &[Decision], kernel: &[Decision], seen: Seen) -> LogComparison {
+    fn compare_seen(model: &[Decision], kernel: &[Decision], seen: ShownKinds) -> LogComparison {
         super::compare(model, kernel, seen, &[])
     }
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_can_bring_within_a_fault_explains_faults_of_the_model_alone() {
+    fn excludes_model_faults_within_device_latency() {
         let around = |index| [faulted(index), map(0, 15)];
         let of_model = with(&[around(5), around(7)].concat());
         let on_kernel = compare(&of_model, &miss());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_after_a_fault_that_was_passed_over_is_settled_by_an_equal_log_alone() {
+    fn difference_after_excluded_fault_needs_equal_log() {
         let around = |index| [faulted(index), map(0, 15)];
         let model = [with(&around(5)), miss().to_vec()].concat();
         let kernel = [miss().to_vec(), vec![faulted(40)]].concat();
@@ -296,19 +296,19 @@ mod tests {
         assert!(found().excluded > 0 && found().mismatches > 0);
         let after = |as_prompt: &[Decision]| {
             let mut found = found();
-            found.adopt_if_exact(compare(as_prompt, &kernel));
+            found.use_if_exact(compare(as_prompt, &kernel));
             (found.excluded, found.mismatches)
         };
         assert_eq!(after(&kernel), (0, 0));
         assert_eq!(after(&miss()), (found().excluded, found().mismatches));
         // Without such a fault the difference stays.
         let mut differs = compare(&miss(), &kernel);
-        differs.adopt_if_exact(compare(&kernel, &kernel));
+        differs.use_if_exact(compare(&kernel, &kernel));
         assert_eq!(differs.mismatches, 1);
     }
 
     #[test]
-    fn a_fault_that_was_passed_over_may_have_lowered_the_counter_by_one() {
+    fn excluded_fault_may_lower_counter_by_one() {
         let entered = |mmap_miss| Decision::Entered {
             cause: Cause::AsyncFault,
             found: ReadaheadSnapshot {
@@ -343,7 +343,7 @@ mod tests {
         let log = |misses| with(&[entered(misses)]);
         let settled = |of_kernel, as_prompt| {
             let mut found = compare(&log(10), &log(of_kernel));
-            found.adopt_if_exact(compare(&log(as_prompt), &log(of_kernel)));
+            found.use_if_exact(compare(&log(as_prompt), &log(of_kernel)));
             (found.mismatches, found.excluded)
         };
         assert_eq!(settled(9, 9), (0, 1), "it is said");
@@ -359,12 +359,12 @@ mod tests {
             },
         }]);
         let mut found = compare(&log(10), &other);
-        found.adopt_if_exact(compare(&other, &other));
+        found.use_if_exact(compare(&other, &other));
         assert_eq!(found.mismatches, 1);
     }
 
     #[test]
-    fn base_pages_in_place_of_a_large_folio_are_told_from_other_differences() {
+    fn recognizes_base_pages_in_place_of_large_folio() {
         let added = |start, order, folios| Decision::Added {
             start: PageIndex(start),
             order: Order(order),
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_fault_on_a_page_that_may_have_arrived_is_excluded_where_no_window_is_shown() {
-        let seen = Seen::of(|kind| kind != ShownKind::MapPages);
+        let seen = ShownKinds::from_fn(|kind| kind != ShownKind::MapPages);
         let log = |faults: &[u64]| {
             let mut log = vec![faulted(3), added(0, 32)];
             log.extend(faults.iter().map(|&index| faulted(index)));
@@ -402,14 +402,14 @@ mod tests {
     }
 
     #[test]
-    fn base_pages_show_by_themselves_where_no_line_announces_them() {
+    fn recognizes_unannounced_base_pages() {
         let added = |start, order, folios| Decision::Added {
             start: PageIndex(start),
             order: Order(order),
             folios,
             marked: None,
         };
-        let seen = Seen::of(|kind| kind != ShownKind::BasePages);
+        let seen = ShownKinds::from_fn(|kind| kind != ShownKind::BasePages);
         let is_it =
             |model: &[Decision], kernel: &[Decision]| compare_seen(model, kernel, seen).lacks_folio;
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 0, 32)]));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_found_with_what_was_before() {
+    fn finds_first_difference_with_context() {
         let model = with(&[window(40), window(72)]);
         let kernel = with(&[window(41), window(73), window(99)]);
         let found = compare(&model, &kernel);
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(first.model, texts(&[window(40), window(72)]));
         assert_eq!(first.kernel, texts(&[window(41), window(73), window(99)]));
         let access = |accesses: &[u64]| {
-            let found = super::compare(&model, &kernel, Seen::ALL, accesses);
+            let found = super::compare(&model, &kernel, ShownKinds::ALL, accesses);
             found.first.and_then(|first| first.access)
         };
         assert_eq!(access(&[0, 0, 0, 0, 3, 4]), Some(3));

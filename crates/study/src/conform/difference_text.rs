@@ -11,7 +11,7 @@ const MAX_NAMED_PATTERNS: usize = 6;
 
 /// Message about the first difference of pattern `name`, printed as soon as it is found.
 pub(super) fn first_difference_message(name: &str, first: &FirstDifference) -> String {
-    format!("'{name}' {}\n\n{}", place(first), logs(first).trim_end())
+    format!("'{name}' {}\n\n{}", first_difference_place(first), logs(first).trim_end())
 }
 
 /// Parts of the report on `difference`. The job file is not indented, so that it can be copied.
@@ -19,7 +19,10 @@ pub(super) fn difference_parts(difference: &Difference) -> Vec<Part> {
     let Difference { patterns, job, is_smallest, first } = difference;
     let name = patterns.first().map_or("", String::as_str);
     let mut parts = vec![
-        Part::Paragraph(format!("'{name}', as the job file below, {}", place(first))),
+        Part::Paragraph(format!(
+            "'{name}', as the job file below, {}",
+            first_difference_place(first)
+        )),
         Part::Preformatted(logs(first).trim_end().to_string()),
     ];
     if !first.reason.is_empty() {
@@ -28,7 +31,7 @@ pub(super) fn difference_parts(difference: &Difference) -> Vec<Part> {
     }
     let cut =
         if *is_smallest { "" } else { ", for which there was no time to try all smaller ones" };
-    let said = [rule(first), others(difference), Some(format!("Its job file{cut}:"))];
+    let said = [rule(first), other_differences(difference), Some(format!("Its job file{cut}:"))];
     parts.extend(said.into_iter().flatten().map(Part::Paragraph));
     parts.push(Part::Preformatted(job.trim_end().to_string()));
     parts
@@ -42,7 +45,7 @@ fn rule(first: &FirstDifference) -> Option<String> {
 }
 
 /// Sentence on the other patterns of `difference`.
-fn others(difference: &Difference) -> Option<String> {
+fn other_differences(difference: &Difference) -> Option<String> {
     let others = difference.patterns.get(1..).filter(|others| !others.is_empty())?;
     let named = others.iter().take(MAX_NAMED_PATTERNS).map(|name| format!("'{name}'"));
     let named = named.collect::<Vec<_>>().join(", ");
@@ -54,7 +57,7 @@ fn others(difference: &Difference) -> Option<String> {
 }
 
 /// Where the logs diverge.
-fn place(first: &FirstDifference) -> String {
+fn first_difference_place(first: &FirstDifference) -> String {
     let Some(number) = first.access else { return "differs:".to_string() };
     let accessed = first.accessed.as_ref().map_or(String::new(), |accessed| {
         let AccessDescription { page, pages, step, does } = accessed;

@@ -4,7 +4,7 @@
 use filemap_core::decision::Decision;
 use filemap_core::rules::Rules;
 use filemap_core::series::{Series, Switch};
-use filemap_job::Seen;
+use filemap_job::ShownKinds;
 use filemap_job::program::Job;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::case::ConformCase;
 use super::comparison::compare;
 use crate::error::Error;
 use crate::parallel;
-use crate::traced_job::decided;
+use crate::traced_job::model_logs;
 
 /// How many jobs depend on a series: their decisions in the model, as far as the kernel shows them,
 /// differ without it.
@@ -81,7 +81,7 @@ impl SeriesCoverage {
 pub(super) fn measure_series_coverage(
     cases: &[ConformCase],
     name: Option<&str>,
-    seen: Seen,
+    seen: ShownKinds,
 ) -> Result<Option<SeriesCoverage>, Error> {
     let series = cases.first().map_or(Series::BASELINE, |case| case.job.rules.series);
     if series == Series::BASELINE {
@@ -127,9 +127,9 @@ pub(super) fn with_series(job: &Job, series: Series) -> Job {
 pub(super) fn model_lines(
     case: &ConformCase,
     series: Series,
-    seen: Seen,
+    seen: ShownKinds,
 ) -> Result<Vec<Decision>, Error> {
-    let mut logs = decided(&with_series(case.job, series), case.found.io_bytes, seen)?;
+    let mut logs = model_logs(&with_series(case.job, series), case.found.io_bytes, seen)?;
     Ok(logs.swap_remove(case.file).into_lines())
 }
 
@@ -179,7 +179,7 @@ impl SeriesMatch {
 /// Errors of the model.
 pub(super) fn find_matching_series(
     cases: &[ConformCase],
-    seen: Seen,
+    seen: ShownKinds,
 ) -> Result<Option<(SeriesMatch, Option<Series>)>, Error> {
     let mut differing: Vec<&ConformCase> =
         cases.iter().filter(|case| case.found.kernel.is_some()).collect();
@@ -205,7 +205,7 @@ pub(super) fn find_matching_series(
 
 /// Whether the model with `series` agrees with the kernel in all `cases`. In a case without a
 /// difference, the model with the series in question stands for the kernel.
-fn explains(series: Series, cases: &[&ConformCase], seen: Seen) -> Result<bool, Error> {
+fn explains(series: Series, cases: &[&ConformCase], seen: ShownKinds) -> Result<bool, Error> {
     for case in cases {
         let model = model_lines(case, series, seen)?;
         let found = match &case.found.kernel {

@@ -5,7 +5,7 @@ use std::mem;
 
 use filemap_core::decision::Decision;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Seen, ShownKind};
+use filemap_job::{ShownKind, ShownKinds};
 
 /// Knowledge about pages while a log is followed.
 ///
@@ -32,7 +32,7 @@ const FAULT_AROUND_REACH: PageCount = PageCount(15);
 
 impl InFlightPages {
     /// Initial state for logs restricted to `seen`.
-    pub(super) fn new(seen: Seen) -> Self {
+    pub(super) fn new(seen: ShownKinds) -> Self {
         InFlightPages {
             shows_around: seen.has(ShownKind::MapPages),
             folios: BTreeMap::new(),
@@ -120,13 +120,13 @@ mod tests {
     }
 
     fn unsure(lines: &[Decision]) -> Vec<u64> {
-        let mut state = InFlightPages::new(Seen::ALL);
+        let mut state = InFlightPages::new(ShownKinds::ALL);
         lines.iter().for_each(|line| state.follow(line));
         (0..64).filter(|&page| state.is_unsure(PageIndex(page))).collect()
     }
 
     #[test]
-    fn what_an_access_adds_and_maps_is_unsure() {
+    fn pages_added_by_access_are_unsure() {
         let lines = [faulted(5), added(0, 0, 8), map(4, 19)];
         assert_eq!(unsure(&lines), (4..8).collect::<Vec<_>>());
         let lines = [faulted(5), added(0, 2, 4), map(6, 9)];
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_access_added_is_known() {
+    fn pages_added_earlier_are_sure() {
         let lines = [faulted(5), added(0, 0, 8), faulted(6), map(4, 19)];
         assert!(unsure(&lines).is_empty());
     }
 
     #[test]
     fn all_that_an_access_adds_is_unsure_where_no_window_is_shown() {
-        let seen = Seen::of(|kind| kind != ShownKind::MapPages);
+        let seen = ShownKinds::from_fn(|kind| kind != ShownKind::MapPages);
         let mut state = InFlightPages::new(seen);
         [faulted(5), added(0, 0, 8), faulted(40)].iter().for_each(|line| state.follow(line));
         let pages = (0..64).filter(|&page| state.is_unsure(PageIndex(page)));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_fault_on_one_side_leaves_its_window_unsure() {
-        let mut state = InFlightPages::new(Seen::ALL);
+        let mut state = InFlightPages::new(ShownKinds::ALL);
         state.follow(&added(0, 2, 4));
         state.skip(PageIndex(7), PageIndex(8));
         let pages = (0..20).filter(|&page| state.is_unsure(PageIndex(page)));

@@ -2,8 +2,8 @@
 
 use filemap_job::{Job, JobSpec};
 
-use super::asked::{ComparedKernel, job_file};
 use super::bench::ConformBench;
+use super::compared_kernel::{ComparedKernel, job_file};
 use super::difference_text::first_difference_message;
 use super::outcome::{check_any_compared, footer};
 use super::record::{ConformRecord, Finding};
@@ -24,7 +24,7 @@ const MAX_KEPT_LOGS: usize = 100;
 ///
 /// # Errors
 /// The kernel cannot be traced, or none of the jobs can run here.
-pub fn of_jobs(
+pub fn conform_jobs(
     named: &[(String, JobSpec)],
     on: &ComparedKernel,
     stops_at_first: bool,
@@ -32,7 +32,7 @@ pub fn of_jobs(
     command: impl FnOnce(&Job) -> String,
 ) -> Result<ConformRecord, Error> {
     // An invalid job is an error on every machine, whether or not this one can run conform.
-    let first = named.first().map(|(_, job)| validated(job, on)).transpose()?;
+    let first = named.first().map(|(_, job)| validate(job, on)).transpose()?;
     let (journal, _undoing) = engines.journal()?;
     let mut bench = on.bench(&journal, engines)?;
     let mut found = on_bench(named, on, stops_at_first, &mut bench, engines)?;
@@ -52,7 +52,7 @@ pub(super) fn on_bench(
     bench: &mut ConformBench,
     engines: &impl Engines,
 ) -> Result<ConformRecord, Error> {
-    let jobs = named.iter().map(|(_, job)| validated(job, on)).collect::<Result<Vec<_>, _>>()?;
+    let jobs = named.iter().map(|(_, job)| validate(job, on)).collect::<Result<Vec<_>, _>>()?;
     let findings = findings(bench, named, &jobs, stops_at_first, engines)?;
     let complaints = bench.take_complaints();
     if findings.len() > jobs.iter().zip(&findings).filter(|(_, found)| found.is_some()).count() {
@@ -67,7 +67,7 @@ pub(super) fn on_bench(
     });
     let compared: Vec<ComparedJob> = compared.collect();
     let progress = engines.progress(None);
-    let mut found = conformance(&compared, on, bench, &|job| validated(job, on), &*progress)?;
+    let mut found = conformance(&compared, on, bench, &|job| validate(job, on), &*progress)?;
     let noted = &mut found.footer.environment;
     for (number, complaint) in complaints {
         console::add_incidents(noted, &[complaint], &named[number].0);
@@ -79,7 +79,7 @@ pub(super) fn on_bench(
 }
 
 /// The validated job for the compared kernel.
-fn validated(spec: &JobSpec, on: &ComparedKernel) -> Result<Job, filemap_job::Error> {
+fn validate(spec: &JobSpec, on: &ComparedKernel) -> Result<Job, filemap_job::Error> {
     on.on_kernel(spec).validate(Some(&on.release))
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Both logs contain decisions as tracepoints show them ([`filemap_job::trace_view`]).
 
-mod asked;
 mod bench;
 mod case;
 mod common_prefix;
+mod compared_kernel;
 mod comparison;
 mod decision_text;
 mod difference_text;
@@ -27,12 +27,12 @@ mod shrink;
 mod tests;
 mod verdict;
 
-pub use asked::{ComparedKernel, job_file};
-pub use common_prefix::follow_both;
-pub use jobs::of_jobs;
+pub use common_prefix::common_prefix;
+pub use compared_kernel::{ComparedKernel, job_file};
+pub use jobs::conform_jobs;
 pub use pattern_names::select_patterns;
 pub use patterns::{built_in, random, seed};
-pub use program::of_program;
-pub use random_patterns::drawn;
+pub use program::conform_program;
+pub use random_patterns::draw_pattern;
 pub use record::ConformRecord;
 pub use report::JOB;

@@ -1,7 +1,7 @@
 //! Outcome of a comparison, and its footer.
 
-use super::asked::ComparedKernel;
 use super::bench::ConformBench;
+use super::compared_kernel::ComparedKernel;
 use super::evidence::SeriesCoverage;
 use super::record::{ConformRecord, PatternResult};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(super) fn check_any_compared(found: &ConformRecord) -> Result<(), Error> {
     if found.left_out() < all || all == 0 {
         return Ok(());
     }
-    let reasons = match found.lacking().as_slice() {
+    let reasons = match found.unmet_needs().as_slice() {
         [(reason, _)] => reason.to_string(),
         several => {
             let texts = several.iter().map(|(reason, of)| format!("{reason} ({})", of.len()));
@@ -91,13 +91,13 @@ pub(super) fn footer(
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::Seen;
+    use filemap_job::ShownKinds;
 
     use super::super::comparison::LogComparison;
     use super::super::record::{Compared, Finding};
     use super::*;
 
-    const KERNEL: Compared = Compared { is_booted: false, seen: Seen::ALL };
+    const KERNEL: Compared = Compared { is_booted: false, seen: ShownKinds::ALL };
 
     fn found(findings: &[Finding]) -> ConformRecord {
         let pattern = |own: &Finding| KERNEL.pattern(String::new(), own.clone(), String::new());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
+    fn missing_features_are_no_failure_unless_nothing_runs() {
         let left_out = |reason: &str| Finding::LeftOut { reason: reason.to_string() };
         let some = found(&[compared(0), left_out("no tool"), left_out("no tool")]);
         assert!(matches!(some.agrees(), Ok(true)));

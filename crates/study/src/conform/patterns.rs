@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use filemap_job::{JobFlags, JobSpec};
 use serde::Deserialize;
 
-use super::random_patterns::drawn;
+use super::random_patterns::draw_pattern;
 use crate::error::Error;
 
 /// Default seed of random patterns.
@@ -77,7 +77,8 @@ pub fn random(jobs: u64, flags: &JobFlags) -> Result<Vec<(String, JobSpec)>, Err
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
-    let job = |number| JobSpec::from_flags(&drawn(seed, number)).map(|spec| (name(number), spec));
+    let job =
+        |number| JobSpec::from_flags(&draw_pattern(seed, number)).map(|spec| (name(number), spec));
     Ok((0..jobs).map(job).collect::<Result<_, _>>()?)
 }
 
@@ -91,11 +92,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use filemap_core::rules::Kernel;
-    use filemap_job::{Seen, ShownLog};
+    use filemap_job::{ShownKinds, ShownLog};
     use filemap_model::extents::ExtentCache;
     use filemap_model::{Profile, Timing, trace_on, trace_settled};
 
-    use super::super::common_prefix::follow_both;
+    use super::super::common_prefix::common_prefix;
     use super::super::comparison::compare;
     use super::*;
 
@@ -130,7 +131,7 @@ mod tests {
                     log.into_lines()
                 });
                 assert!(
-                    follow_both(&settled, &prompt, Seen::ALL).is_complete(),
+                    common_prefix(&settled, &prompt, ShownKinds::ALL).is_complete(),
                     "{name} on {:?}",
                     job.rules.kernel
                 );
@@ -150,7 +151,7 @@ mod tests {
             let log = log.into_lines();
             assert!(log.len() >= 2, "{name}: {} lines", log.len());
             lines += log.len();
-            calls += compare(&log, &log, Seen::ALL, &[]).readahead_calls;
+            calls += compare(&log, &log, ShownKinds::ALL, &[]).readahead_calls;
         }
         assert!(lines >= 65_000, "{lines} lines");
         assert!(calls >= 4_000, "{calls} readahead calls");

@@ -2,7 +2,7 @@
 
 use filemap_job::{Job, JobSpec};
 
-use super::asked::ComparedKernel;
+use super::compared_kernel::ComparedKernel;
 use super::outcome::footer;
 use super::record::{ConformRecord, Finding};
 use super::verdict::{ComparedJob, conformance};
@@ -16,7 +16,7 @@ use crate::error::Error;
 /// # Errors
 /// If the order of its decisions is undetermined, if it decides nothing, or if the kernel cannot be
 /// traced.
-pub fn of_program(
+pub fn conform_program(
     program: &Job,
     path: &str,
     job: &str,

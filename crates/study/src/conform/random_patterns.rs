@@ -11,10 +11,10 @@ use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
 const AT_LARGE: u64 = 4;
 
 /// Random pattern `number` of `seed`. A running kernel can execute it.
-pub fn drawn(seed: u64, number: u64) -> JobFlags {
+pub fn draw_pattern(seed: u64, number: u64) -> JobFlags {
     let (round, place) = (number / AT_LARGE, number % AT_LARGE);
     if place == AT_LARGE - 1 {
-        return random_jobs::drawn(seed, number);
+        return random_jobs::draw_job(seed, number);
     }
     // In the order of patterns.toml: the patterns that detect most additional mutants come first.
     // Patterns with tables are not used.
@@ -57,7 +57,7 @@ fn about(rng: &mut Rng, accesses: u64) -> u64 {
 fn longer(rng: &mut Rng, size: &SizeText) -> SizeText {
     let pages = parse_size(&size.0).unwrap_or(PAGE).div_ceil(PAGE);
     let pages = pages + rng.below(pages / 8 + 1);
-    SizeText::of(pages * PAGE - rng.pick(&[0, 0, 1, 4095]))
+    SizeText::from_bytes(pages * PAGE - rng.pick(&[0, 0, 1, 4095]))
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         let mut capped = 0;
         for seed in 1..4 {
             let most = (0..20).map(|number| {
-                let job = drawn(seed, number).validate(None).unwrap();
+                let job = draw_pattern(seed, number).validate(None).unwrap();
                 let mut misses = Misses::default();
                 trace_settled(&job, &Profile::DEFAULT, &mut misses).unwrap();
                 misses.most
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn every_pattern_is_a_job_and_some_are_drawn_at_large() {
         for number in 0..300 {
-            let job = drawn(7, number);
+            let job = draw_pattern(7, number);
             assert!(job.clone().validate(None).is_ok(), "{number}: {job:?}");
-            assert_eq!(job == random_jobs::drawn(7, number), number % 4 == 3);
+            assert_eq!(job == random_jobs::draw_job(7, number), number % 4 == 3);
         }
     }
 }

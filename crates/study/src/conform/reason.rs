@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use filemap_core::decision::{Decision, Log};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Job;
-use filemap_job::{Seen, ShownKind, ShownLog};
+use filemap_job::{ShownKind, ShownKinds, ShownLog};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::comparison::LogComparison;
 use super::decision_text::describe_decision;
 use super::rule::Rule;
 use crate::error::Error;
-use crate::traced_job::{settled, shown_of_file};
+use crate::traced_job::{empty_file_log, trace_settled};
 
 /// Maximum number of decisions shown; the last ones are the nearest to the difference.
 const MAX_SHOWN_DECISIONS: usize = 12;
@@ -84,7 +84,7 @@ impl Log for FullLog {
 impl FullLog {
     /// The access at which the logs diverge: of the model's line `at`, or an earlier one that has
     /// more lines in one of the logs.
-    fn diverging_access(&self, at: usize, kernel: Option<&Decision>, seen: Seen) -> u64 {
+    fn diverging_access(&self, at: usize, kernel: Option<&Decision>, seen: ShownKinds) -> u64 {
         let of_line = |line: usize| self.places.get(line).map(|place| self.decisions[*place].0);
         let before = at.checked_sub(1).and_then(of_line);
         let next = of_line(at);
@@ -111,7 +111,7 @@ impl FullLog {
     }
 
     /// Describes access `number` of `job`.
-    fn accessed(&self, number: u64, job: &Job) -> Option<AccessDescription> {
+    fn describe_access(&self, number: u64, job: &Job) -> Option<AccessDescription> {
         let (_, page, pages) = self.accessed.iter().find(|(own, ..)| *own == number)?;
         let thread = job.threads.first()?;
         let of_round: u64 = thread.steps.iter().map(|step| step.accesses()).sum();
@@ -125,7 +125,7 @@ impl FullLog {
             page: page.0,
             pages: pages.0,
             step: step as u64 + 1,
-            does: job.shown(&thread.steps[step]),
+            does: job.describe_step(&thread.steps[step]),
         })
     }
 }
@@ -138,19 +138,19 @@ pub(super) fn explain_difference(
     found: &mut LogComparison,
     job: &Job,
     file: usize,
-    seen: Seen,
+    seen: ShownKinds,
 ) -> Result<(), Error> {
     let Some(first) = &mut found.first else { return Ok(()) };
     let mut log = FullLog {
         file,
         about: 0,
         access: 0,
-        shown: shown_of_file(job, seen),
+        shown: empty_file_log(job, seen),
         places: Vec::new(),
         decisions: Vec::new(),
         accessed: Vec::new(),
     };
-    settled(job, found.io_bytes, &mut log)?;
+    trace_settled(job, found.io_bytes, &mut log)?;
     let (at, theirs) = found.at;
     let kernel = found.kernel.as_ref().and_then(|kernel| kernel.get(theirs));
     let access = log.diverging_access(at, kernel, seen);
@@ -161,7 +161,7 @@ pub(super) fn explain_difference(
     let own = log.decisions.iter().take(until).filter(|(number, _)| *number == access);
     let own: Vec<Decision> = own.map(|(_, decision)| *decision).collect();
     let before = if model.is_some() { &own[..own.len() - 1] } else { &own[..] };
-    let accessed = log.accessed(access, job);
+    let accessed = log.describe_access(access, job);
     // Only decisions with tracepoints can be compared with the kernel's.
     let lines = log.shown.into_lines();
     let rest = if model.is_some() { &lines[at..] } else { &[] };
@@ -179,7 +179,7 @@ pub(super) fn explain_difference(
     first.access = Some(access);
     first.accessed = accessed;
     first.reason = told[told.len().saturating_sub(MAX_SHOWN_DECISIONS)..].to_vec();
-    first.rule = Some(rule.named());
+    first.rule = Some(rule.rule_name());
     found.alike = Some(DifferenceKey {
         rule,
         model: line.as_ref().map(kind),
@@ -217,14 +217,14 @@ mod tests {
 
     use super::super::comparison::compare;
     use super::*;
-    use crate::traced_job::decided;
+    use crate::traced_job::model_logs;
 
     /// A window's line shows only its pages.
     #[test]
-    fn the_rule_of_a_window_is_that_of_what_it_was_read_for() {
+    fn window_rule_follows_its_cause() {
         let spec = "workload = 'sequential'\naccesses = 100\nfile_size = '8m'";
         let job = JobFlags::from_toml(spec).unwrap().validate(None).unwrap();
-        let model = decided(&job, 1 << 20, Seen::ALL).unwrap().remove(0).into_lines();
+        let model = model_logs(&job, 1 << 20, ShownKinds::ALL).unwrap().remove(0).into_lines();
         let windows = model.iter().enumerate().filter_map(|(at, line)| match line {
             Decision::Readahead { .. } => Some(at),
             _ => None,
@@ -234,9 +234,9 @@ mod tests {
             let mut kernel = model.clone();
             let Decision::Readahead { size, .. } = &mut kernel[at] else { unreachable!() };
             *size = PageCount(size.0 + 1);
-            let mut found = compare(&model, &kernel, Seen::ALL, &[]);
+            let mut found = compare(&model, &kernel, ShownKinds::ALL, &[]);
             found.io_bytes = 1 << 20;
-            explain_difference(&mut found, &job, 0, Seen::ALL).unwrap();
+            explain_difference(&mut found, &job, 0, ShownKinds::ALL).unwrap();
             found.first.unwrap().rule.unwrap().ours
         });
         let expected = ["readahead::sync::on_miss", "readahead::marked::next_window"];

@@ -1,7 +1,7 @@
 //! Record of a comparison of decisions.
 
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{Seen, ShownKind};
+use filemap_job::{ShownKind, ShownKinds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ pub struct Compared {
     /// It was booted for the comparison; else it is the running one.
     pub is_booted: bool,
     /// Decisions that its tracepoints show.
-    pub seen: Seen,
+    pub seen: ShownKinds,
 }
 
 impl Compared {
@@ -171,7 +171,7 @@ impl ConformRecord {
     }
 
     /// Missing capabilities, with the patterns that need them.
-    pub(super) fn lacking(&self) -> Vec<(&str, Vec<&str>)> {
+    pub(super) fn unmet_needs(&self) -> Vec<(&str, Vec<&str>)> {
         let mut lacking: Vec<(&str, Vec<&str>)> = Vec::new();
         for pattern in &self.patterns {
             let Some(reason) = &pattern.left_out else { continue };

@@ -3,7 +3,7 @@
 use filemap_job::{JobSpec, ShownKind};
 use filemap_report::units::number;
 use filemap_report::{
-    Card, Column, Part, Report, Table, Unit, Value, csv_table, fold_cell, text_table,
+    Card, CellValue, Column, Part, Report, Table, Unit, csv_table, fold_cell, text_table,
 };
 
 use super::difference_text;
@@ -25,20 +25,20 @@ pub const JOB: &str = "job";
 /// Columns of a pattern. The table shows the first ones, CSV all.
 const COLUMNS: [Column<PatternResult>; 8] = [
     Column::new("pattern", "pattern", Unit::Text, |own| own.name.as_str().into()),
-    Column::new("decisions", "decisions", Unit::Count, |own| of_compared(own, own.decisions)),
+    Column::new("decisions", "decisions", Unit::Count, |own| if_compared(own, own.decisions)),
     Column::new("readahead_calls", "readahead\ncalls", Unit::Count, |own| {
-        of_compared(own, own.readahead_calls)
+        if_compared(own, own.readahead_calls)
     }),
-    Column::new("excluded", "excluded", Unit::Count, |own| of_compared(own, own.excluded)),
-    Column::new("mismatches", "mismatches", Unit::Count, |own| of_compared(own, own.mismatches)),
+    Column::new("excluded", "excluded", Unit::Count, |own| if_compared(own, own.excluded)),
+    Column::new("mismatches", "mismatches", Unit::Count, |own| if_compared(own, own.mismatches)),
     Column::new("ok", "ok", Unit::Text, |own| own.ok.map(|ok| ok.to_string()).into()),
     Column::new("not_compared", "not compared", Unit::Text, |own| own.not_compared.clone().into()),
     Column::new("left_out", "left out", Unit::Text, |own| own.left_out.clone().into()),
 ];
 
 /// A figure of a pattern, if it was compared.
-fn of_compared(pattern: &PatternResult, figure: impl Into<Value>) -> Value {
-    pattern.ok.map_or(Value::Unknown, |_| figure.into())
+fn if_compared(pattern: &PatternResult, figure: impl Into<CellValue>) -> CellValue {
+    pattern.ok.map_or(CellValue::Unknown, |_| figure.into())
 }
 
 impl ConformRecord {
@@ -57,7 +57,7 @@ impl ConformRecord {
         switched.for_each(&mut say);
         let with = self.with.as_deref().unwrap_or_default();
         self.likeness.iter().for_each(|likeness| say(likeness.sentence(with)));
-        self.unseen().into_iter().for_each(&mut say);
+        self.unseen_note().into_iter().for_each(&mut say);
         for pattern in &self.patterns {
             let why = |reason: &String| format!("{}: not compared: {reason}.", pattern.name);
             pattern.not_compared.iter().map(why).for_each(&mut say);
@@ -67,7 +67,7 @@ impl ConformRecord {
             doubt.map(|doubt| format!("{}: {doubt}.", pattern.name)).into_iter().for_each(&mut say);
         }
         self.doubt().map(|doubt| format!("All patterns: {doubt}.")).into_iter().for_each(&mut say);
-        for (reason, names) in self.lacking() {
+        for (reason, names) in self.unmet_needs() {
             say(format!("Left out: {reason}. Patterns: {}.", names.join("; ")));
         }
         parts.extend(self.differences().iter().flat_map(difference_text::difference_parts));
@@ -113,7 +113,7 @@ impl ConformRecord {
         if self.booted {
             spec.image = Some(String::new());
         }
-        Some(setup::of_job(&spec))
+        Some(setup::job_setup(&spec))
     }
 
     fn cards(&self, total: &PatternResult) -> Vec<Card> {
@@ -159,7 +159,7 @@ impl ConformRecord {
     }
 
     /// Note on decisions that the kernel does not show.
-    fn unseen(&self) -> Option<String> {
+    fn unseen_note(&self) -> Option<String> {
         let is_missing =
             |kind: &ShownKind| self.not_shown.iter().any(|own| own == kind.tracepoint());
         let missing: Vec<ShownKind> = ShownKind::ALL.into_iter().filter(is_missing).collect();
@@ -169,7 +169,7 @@ impl ConformRecord {
             ""
         };
         (!missing.is_empty()).then(|| {
-            let what = missing.into_iter().map(ShownKind::what).collect::<Vec<_>>().join("; ");
+            let what = missing.into_iter().map(ShownKind::label).collect::<Vec<_>>().join("; ");
             format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
         })
     }
@@ -179,7 +179,7 @@ impl ConformRecord {
 mod tests {
     use filemap_core::decision::Decision;
     use filemap_core::units::PageIndex;
-    use filemap_job::Seen;
+    use filemap_job::ShownKinds;
     use filemap_report::Format;
     use serde_json::{Map, Value};
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::footer::Footer;
 
-    const RUNNING: Compared = Compared { is_booted: false, seen: Seen::ALL };
+    const RUNNING: Compared = Compared { is_booted: false, seen: ShownKinds::ALL };
 
     fn found(name: &str, finding: Finding) -> PatternResult {
         RUNNING.pattern(name.to_string(), finding, "seed = 1\n".to_string())
@@ -204,7 +204,7 @@ mod tests {
             };
             pages.iter().map(looked_up).collect()
         };
-        found(name, Finding::Compared(compare(&log(model), &log(kernel), Seen::ALL, &[])))
+        found(name, Finding::Compared(compare(&log(model), &log(kernel), ShownKinds::ALL, &[])))
     }
 
     fn not_compared() -> PatternResult {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_compared_is_named_with_its_reason() {
+    fn uncompared_patterns_have_a_reason() {
         let patterns = [pattern("same", &[1], &[1]), not_compared()];
         assert_eq!(conformance(&patterns).not_compared(), 1);
         let report = report(&patterns);
@@ -264,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_show_is_said() {
-        let seen = Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"));
+    fn reports_hidden_decisions() {
+        let seen = ShownKinds::from_fn(|kind| !kind.tracepoint().starts_with("readahead/"));
         let kernel = Compared { is_booted: true, seen };
         let same = Finding::Compared(LogComparison { decisions: 1, ..LogComparison::default() });
         let patterns = [kernel.pattern("same".to_string(), same, String::new())];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_named_with_what_is_missing() {
+    fn skipped_patterns_name_missing_feature() {
         let reason = "mkfs.xfs is missing".to_string();
         let finding = Finding::LeftOut { reason };
         let lacking = |name| found(name, finding.clone());
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_patterns_only_those_that_differ_are_listed() {
+    fn lists_only_differing_patterns() {
         let mut patterns = vec![pattern("same", &[1], &[1]); MAX_LISTED];
         patterns.extend([pattern("other", &[1], &[]), not_compared()]);
         let report = report(&patterns);

@@ -2,8 +2,8 @@
 
 use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
 use filemap_core::rules::Rules;
-use filemap_job::trace_view::shown;
-use filemap_job::{Seen, ShownKind};
+use filemap_job::trace_view::shown_decision;
+use filemap_job::{ShownKind, ShownKinds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,14 +120,14 @@ impl Rule {
         }
     }
 
-    pub(super) fn named(self) -> RuleName {
+    pub(super) fn rule_name(self) -> RuleName {
         let (what, ours, kernel) = self.row();
         let kernel = kernel.iter().map(|name| name.to_string()).collect();
         RuleName { what: what.to_string(), ours: ours.to_string(), kernel }
     }
 
     /// The rule that chose a window for `cause`.
-    fn of_cause(cause: Cause, rules: &Rules) -> Rule {
+    fn from_cause(cause: Cause, rules: &Rules) -> Rule {
         match cause {
             Cause::HugePage | Cause::Executable | Cause::ReadAround => Rule::MissWindow,
             Cause::SequentialFault
@@ -154,10 +154,10 @@ impl Rule {
     }
 
     /// The rule behind `decision`, if it alone identifies one.
-    fn of_decision(decision: &Decision, rules: &Rules) -> Option<Rule> {
+    fn from_decision(decision: &Decision, rules: &Rules) -> Option<Rule> {
         Some(match decision {
             Decision::Readahead { cause, .. } | Decision::Entered { cause, .. } => {
-                Rule::of_cause(*cause, rules)
+                Rule::from_cause(*cause, rules)
             }
             Decision::NoReadahead { .. } => Rule::MissesAboveThreshold,
             Decision::NothingAbsent { .. } => Rule::FirstAbsent,
@@ -184,7 +184,7 @@ impl Rule {
         model: Option<&Decision>,
         kernel: Option<&Decision>,
         rules: &Rules,
-        seen: Seen,
+        seen: ShownKinds,
     ) -> Rule {
         // The rule that chose the window, unless both logs show the same window.
         let chose = || {
@@ -198,16 +198,16 @@ impl Rule {
                 )
             };
             let choice = before.iter().rev().find(is_choice)?;
-            let is_shown = shown(*choice)
-                .is_some_and(|line| ShownKind::of(&line) == Some(ShownKind::Window))
+            let is_shown = shown_decision(*choice)
+                .is_some_and(|line| ShownKind::from_decision(&line) == Some(ShownKind::Window))
                 && seen.has(ShownKind::Window);
-            if is_shown { None } else { Rule::of_decision(choice, rules) }
+            if is_shown { None } else { Rule::from_decision(choice, rules) }
         };
         match (model, kernel) {
             (
                 Some(Decision::Entered { cause, found }),
                 Some(Decision::Entered { found: theirs, .. }),
-            ) => of_state(*cause, found, theirs, rules),
+            ) => state_rule(*cause, found, theirs, rules),
             // Different folio orders are a difference in layout, otherwise in the window.
             (Some(Decision::Added { order, .. }), Some(Decision::Added { order: theirs, .. }))
                 if order != theirs =>
@@ -224,10 +224,10 @@ impl Rule {
                 Rule::AroundWindow
             }
             (Some(Decision::Lookup { .. }), _) => Rule::AroundMapped,
-            (Some(decision), _) => Rule::of_decision(decision, rules).unwrap_or(Rule::Fault),
+            (Some(decision), _) => Rule::from_decision(decision, rules).unwrap_or(Rule::Fault),
             (None, Some(Decision::Faulted { .. } | Decision::Lookup { .. })) => Rule::AroundMapped,
             (None, _) => {
-                let last = before.iter().rev().find_map(|own| Rule::of_decision(own, rules));
+                let last = before.iter().rev().find_map(|own| Rule::from_decision(own, rules));
                 last.unwrap_or(Rule::Fault)
             }
         }
@@ -235,7 +235,7 @@ impl Rule {
 }
 
 /// The rule that left a different readahead state at the same entry.
-fn of_state(
+fn state_rule(
     cause: Cause,
     ours: &ReadaheadSnapshot,
     theirs: &ReadaheadSnapshot,
@@ -251,7 +251,7 @@ fn of_state(
     } else if same_but(|ours, theirs| ours.previous_end = theirs.previous_end) {
         Rule::Read
     } else {
-        Rule::of_cause(cause, rules)
+        Rule::from_cause(cause, rules)
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
         let text = include_str!("../../../../docs/MODEL.md");
         for (number, rule) in ALL.into_iter().enumerate() {
             assert_eq!(rule as usize, number, "each rule once");
-            let RuleName { ours, kernel, .. } = rule.named();
+            let RuleName { ours, kernel, .. } = rule.rule_name();
             let is_row = |line: &&str| {
                 let has = |name: &String| line.contains(&format!("`{name}`"));
                 line.starts_with('|') && has(&ours) && kernel.iter().all(has)
@@ -298,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_that_of_the_decision() {
+    fn rule_follows_decision() {
         let rules = Rules::new(Kernel::V6_12, Series::BASELINE);
-        let seen = Seen::of(|kind| kind != ShownKind::Window);
+        let seen = ShownKinds::from_fn(|kind| kind != ShownKind::Window);
         let old = Rules::new(Kernel::V6_1, Series::BASELINE);
         let index = PageIndex(9);
         let added = |order, folios| Decision::Added {
@@ -327,7 +327,8 @@ mod tests {
         let around = window(Cause::ReadAround);
         assert_eq!(at(&[around], Some(added(0, 32)), Some(added(0, 1))), Rule::MissWindow);
         assert_eq!(at(&[around], Some(added(2, 8)), Some(added(0, 32))), Rule::Layout);
-        let of_same = Rule::diverging_rule(&[around], Some(&added(0, 32)), None, &rules, Seen::ALL);
+        let of_same =
+            Rule::diverging_rule(&[around], Some(&added(0, 32)), None, &rules, ShownKinds::ALL);
         assert_eq!(of_same, Rule::Layout, "both logs show that window");
         let marked = window(Cause::AsyncFault);
         assert_eq!(at(&[], Some(marked), None), Rule::MarkedWindow);
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_differs_names_what_left_it() {
+    fn differing_state_names_its_writer() {
         let rules = Rules::new(Kernel::V6_18, Series::BASELINE);
         let entered = |found| Decision::Entered { cause: Cause::AsyncFault, found };
         let found = ReadaheadSnapshot { mmap_miss: 5, ..ReadaheadSnapshot::default() };
@@ -361,7 +362,7 @@ mod tests {
                 Some(&entered(found)),
                 Some(&entered(theirs)),
                 &rules,
-                Seen::ALL,
+                ShownKinds::ALL,
             )
         };
         assert_eq!(at(ReadaheadSnapshot { mmap_miss: 4, ..found }), Rule::MissesCredited);

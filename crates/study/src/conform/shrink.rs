@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use filemap_core::series::Series;
 use filemap_job::program::Job;
-use filemap_job::{JobSpec, Seen};
+use filemap_job::{JobSpec, ShownKinds};
 
-use super::asked::job_file;
 use super::bench::ConformBench;
 use super::case::ConformCase;
+use super::compared_kernel::job_file;
 use super::comparison::LogComparison;
 use super::evidence::model_lines;
 use super::reason::DifferenceKey;
@@ -108,7 +108,7 @@ fn distinguishes(
     job: &Job,
     like: Option<Series>,
     io_bytes: u64,
-    seen: Seen,
+    seen: ShownKinds,
 ) -> Result<bool, Error> {
     let Some(like) = like else { return Ok(true) };
     let found = LogComparison { io_bytes, ..LogComparison::default() };

@@ -1,19 +1,19 @@
 //! Kernels with other series than expected, played by the model.
 
 use filemap_core::series::Series;
-use filemap_job::{JobFlags, JobSpec, Seen};
+use filemap_job::{JobFlags, JobSpec, ShownKinds};
 use filemap_model::Timing;
 use filemap_report::Format;
 
-use super::asked::ComparedKernel;
 use super::bench::ConformBench;
+use super::compared_kernel::ComparedKernel;
 use super::jobs::on_bench;
 use super::record::{ConformRecord, Finding};
 use crate::engine::mock::Mock;
 
 /// Decisions that 6.12 shows.
-fn seen_of_6_12() -> Seen {
-    Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"))
+fn seen_of_6_12() -> ShownKinds {
+    ShownKinds::from_fn(|kind| !kind.tracepoint().starts_with("readahead/"))
 }
 
 /// Finding for a 6.12 that has the series `has` and should have `with`.
@@ -37,7 +37,7 @@ fn found(has: &str, with: Option<&str>, jobs: &[&str], stops_at_first: bool) -> 
 /// The window of the last access is credited by fault-around if it has arrived by then, without a
 /// fault more or less.
 #[test]
-fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
+fn prompt_device_is_no_mismatch() {
     const JOB: &str = "seed = 311986281292\nfile_size = '17416k'\nmap_shift = 372\n\
                        read_ahead_kb = 16\nfs = 'xfs'\n[[phase]]\nworkload = 'stride:56'\n\
                        accesses = 126\n[[phase]]\nworkload = 'stride:3'\naccesses = 5";
@@ -46,7 +46,7 @@ fn a_device_that_brings_all_at_once_lowers_the_counter_and_is_no_mismatch() {
     let job = spec.validate(None).unwrap();
     // Decisions that kprobes and tracepoints show of 6.1.
     let hidden = ["filemap/mm_filemap_fault", "filemap/mm_filemap_map_pages"];
-    let seen = Seen::of(|kind| !hidden.contains(&kind.tracepoint()));
+    let seen = ShownKinds::from_fn(|kind| !hidden.contains(&kind.tracepoint()));
     let found = |timing| {
         let mut bench = ConformBench::modelled(Series::default(), timing, seen);
         let [Finding::Compared(found)] = &bench.compare(&job).unwrap()[..] else { panic!() };
@@ -75,7 +75,7 @@ fn names(found: &ConformRecord) -> Vec<&str> {
 }
 
 #[test]
-fn an_unpatched_kernel_is_told() {
+fn reports_unpatched_kernel() {
     let found = found("baseline", Some("mmap-miss"), &[ONCE, STRIDE, RANDOM], false);
     assert!(!found.agrees().unwrap());
     assert_eq!(names(&found), ["baseline"]);
@@ -103,7 +103,7 @@ const TABLES: &str = "[[file]]\nname = 'f'\nsize = '256m'\n[[open]]\nname = 'o'\
                       { open = 'o', workload = 'read-random', accesses = 9 }]";
 
 #[test]
-fn a_job_with_tables_is_made_small_too() {
+fn shrinks_jobs_with_tables() {
     let found = found("baseline", Some("mmap-miss"), &[TABLES], false);
     let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
     assert!(difference.is_smallest);
@@ -116,7 +116,7 @@ fn a_job_with_tables_is_made_small_too() {
 
 /// Of similar differences one is shown, shrunk, with the model's decisions.
 #[test]
-fn a_difference_says_what_the_model_did() {
+fn difference_has_model_decisions() {
     let found = found("baseline", Some("mmap-miss"), &[STRIDE, RANDOM], false);
     let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
     assert_eq!(difference.patterns, ["job 0", "job 1"]);
@@ -143,7 +143,7 @@ fn a_difference_says_what_the_model_did() {
 
 /// The printed job file works for any engine, kernel and series.
 #[test]
-fn the_job_file_says_the_job_and_nothing_else() {
+fn job_file_has_only_job_keys() {
     let found = found("baseline", Some("mmap-miss"), &[RANDOM], false);
     let job = JobSpec::read(&found.differences[0].job).unwrap();
     assert!(job.is_single_mapping(), "{}", found.differences[0].job);
@@ -167,7 +167,7 @@ fn jobs_that_the_series_does_not_change_show_nothing() {
 }
 
 #[test]
-fn a_kernel_with_one_of_two_patches_is_told() {
+fn reports_partly_patched_kernel() {
     let found = found("p2", Some("mmap-miss"), &[ONCE, STRIDE, RANDOM], false);
     assert!(!found.agrees().unwrap());
     assert_eq!(names(&found), ["miss-no-retry (p2)"]);
@@ -176,14 +176,14 @@ fn a_kernel_with_one_of_two_patches_is_told() {
 }
 
 #[test]
-fn a_kernel_with_a_series_that_nobody_named_is_told() {
+fn reports_unnamed_series() {
     let found = found("mmap-miss", None, &[ONCE, STRIDE, RANDOM], false);
     assert!(!found.agrees().unwrap() && found.switched.is_none());
     assert_eq!(names(&found), ["miss-fault-address+miss-no-retry (mmap-miss)"]);
 }
 
 #[test]
-fn a_kernel_with_the_series_agrees_and_what_no_job_tells_is_said() {
+fn patched_kernel_agrees_and_untested_rules_are_listed() {
     let both = found("mmap-miss", Some("mmap-miss"), &[STRIDE, RANDOM], false);
     assert!(both.agrees().unwrap() && both.likeness.is_none() && both.differences.is_empty());
     assert!(!text(&both).contains("No job tells"));

@@ -3,9 +3,9 @@
 use filemap_job::JobSpec;
 use filemap_job::program::Job;
 
-use super::asked::ComparedKernel;
 use super::bench::ConformBench;
 use super::case::ConformCase;
+use super::compared_kernel::ComparedKernel;
 use super::differences::group_differences;
 use super::evidence::{find_matching_series, measure_series_coverage};
 use super::record::{ConformRecord, Finding};
@@ -40,7 +40,7 @@ pub(super) fn conformance(
     progress: &dyn Progress,
 ) -> Result<ConformRecord, Error> {
     let cases: Vec<ConformCase> = compared.iter().filter_map(case).collect();
-    let kernel = bench.compared();
+    let kernel = bench.compared_kernel();
     let switched = measure_series_coverage(&cases, on.with.as_deref(), kernel.seen)?;
     let (likeness, like) = find_matching_series(&cases, kernel.seen)?.unzip();
     let trying = ShrinkContext { validate, like: like.flatten(), progress };

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_tried_is_there_or_has_a_remedy() {
+    fn checks_succeed_or_have_a_remedy() {
         for check in checks() {
             assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
         }

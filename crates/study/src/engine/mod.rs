@@ -1,12 +1,13 @@
 //! Runs jobs on the engines: in parallel, alternating, or boot by boot.
 
-mod flushed;
+mod flush_replay;
 #[cfg(test)]
 mod tests;
 
 use filemap_core::units::PageCount;
 use filemap_job::{
-    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ran, Ready, Record, Run, seeds,
+    Engine, EngineKind, Filesystem, Job, JobRuns, Machine as JobMachine, ReadyJob, Record, Run,
+    seeds,
 };
 use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
@@ -75,7 +76,7 @@ pub fn run_jobs(
 ) -> Result<Vec<Record>, Error> {
     let mut ran = run_lists(engines, vec![(jobs, profiles)], count, apply)?;
     let ran = ran.pop().expect("one list has one list of runs");
-    Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::of(job, ran)).collect())
+    Ok(jobs.iter().zip(ran).map(|(job, ran)| Record::from_job_runs(job, ran)).collect())
 }
 
 /// Runs each job of `lists` with `count` seeds; each list has a model profile at the same position.
@@ -90,7 +91,7 @@ pub fn run_lists(
     lists: Vec<(&[Job], &mut [Profile])>,
     count: u64,
     apply: bool,
-) -> Result<Vec<Vec<Ran>>, Error> {
+) -> Result<Vec<Vec<JobRuns>>, Error> {
     let jobs: Vec<Job> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
     let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
     let ran = run_turns(engines, &jobs, &mut profiles, count, apply)?;
@@ -98,10 +99,10 @@ pub fn run_lists(
     let mut of_lists = Vec::new();
     for (jobs, of) in lists {
         of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
-        let ran: Vec<Ran> = ran.by_ref().take(jobs.len()).collect();
+        let ran: Vec<JobRuns> = ran.by_ref().take(jobs.len()).collect();
         // The recorded flushes belong to one seed.
         of_lists.push(match count {
-            1 => flushed::with_flushes(engines, jobs, of, ran)?,
+            1 => flush_replay::with_flushes(engines, jobs, of, ran)?,
             _ => ran,
         });
     }
@@ -115,7 +116,7 @@ fn run_turns(
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
-) -> Result<Vec<Ran>, Error> {
+) -> Result<Vec<JobRuns>, Error> {
     let on = |place: RunsOn| -> Vec<&Job> {
         jobs.iter().filter(|job| RunsOn::from_job(job) == place).collect()
     };
@@ -169,27 +170,27 @@ fn prepare<E: Engine<Error: Into<Error>>>(
 }
 
 /// Number of turns of `ready` for one seed.
-fn turns(ready: &[impl Ready]) -> u64 {
+fn turns(ready: &[impl ReadyJob]) -> u64 {
     ready.iter().map(|ready| ready.turns()).sum()
 }
 
 /// Runs each of `ready` with its own seed, in parallel. Each `count` consecutive ones are one job.
-fn run_in_parallel<R: Ready<Error: Into<Error>> + Send>(
+fn run_in_parallel<R: ReadyJob<Error: Into<Error>> + Send>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
-) -> Result<Vec<Ran>, Error> {
+) -> Result<Vec<JobRuns>, Error> {
     let run = |ready: R| run_all_turns(ready, progress);
     Ok(merge_seeds(parallel::map(ready, run)?, count))
 }
 
 /// Runs each of `ready` with its own seed, grouped by boot. Each `count` consecutive ones are one
 /// job.
-fn run_by_batch<R: Ready<Error: Into<Error>>>(
+fn run_by_batch<R: ReadyJob<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
-) -> Result<Vec<Ran>, Error> {
+) -> Result<Vec<JobRuns>, Error> {
     let mut waiting: Vec<(usize, R)> = ready.into_iter().enumerate().collect();
     waiting.sort_by_key(|(_, ready)| ready.batch());
     let mut done = Vec::with_capacity(waiting.len());
@@ -201,7 +202,7 @@ fn run_by_batch<R: Ready<Error: Into<Error>>>(
 }
 
 /// Runs all turns of `ready` with its own seed.
-fn run_all_turns<R: Ready<Error: Into<Error>>>(
+fn run_all_turns<R: ReadyJob<Error: Into<Error>>>(
     mut ready: R,
     progress: &dyn Progress,
 ) -> Result<(R, Vec<Run>), Error> {
@@ -215,16 +216,19 @@ fn run_all_turns<R: Ready<Error: Into<Error>>>(
 }
 
 /// Joins each `count` consecutive results, which are one job's seeds.
-fn merge_seeds<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u64) -> Vec<Ran> {
+fn merge_seeds<R: ReadyJob<Error: Into<Error>>>(
+    done: Vec<(R, Vec<Run>)>,
+    count: u64,
+) -> Vec<JobRuns> {
     let mut done = done.into_iter();
     let mut ran = Vec::new();
     while let Some((first, mut runs)) = done.next() {
         let mut others = Vec::new();
         for (other, of_other) in done.by_ref().take(count as usize - 1) {
             runs.extend(of_other);
-            others.push(other.ran(Vec::new()));
+            others.push(other.into_job_runs(Vec::new()));
         }
-        let mut first = first.ran(runs);
+        let mut first = first.into_job_runs(runs);
         for other in others {
             console::add_noted(&mut first.environment, &other.environment);
         }
@@ -235,11 +239,11 @@ fn merge_seeds<R: Ready<Error: Into<Error>>>(done: Vec<(R, Vec<Run>)>, count: u6
 
 /// Runs one turn of each of `ready` in rotation until all have run with `count` seeds, so that a
 /// change of the machine's load affects all of them.
-fn run_alternating<R: Ready<Error: Into<Error>>>(
+fn run_alternating<R: ReadyJob<Error: Into<Error>>>(
     ready: Vec<R>,
     count: u64,
     progress: &dyn Progress,
-) -> Result<Vec<Ran>, Error> {
+) -> Result<Vec<JobRuns>, Error> {
     let with_turns = |ready: R| {
         let turns = ready.turns();
         let seeds = seeds(ready.seed(), count);
@@ -255,7 +259,7 @@ fn run_alternating<R: Ready<Error: Into<Error>>>(
             progress.advance();
         }
     }
-    Ok(jobs.into_iter().map(|(ready, _, runs)| ready.ran(runs)).collect())
+    Ok(jobs.into_iter().map(|(ready, _, runs)| ready.into_job_runs(runs)).collect())
 }
 
 /// The engine of a job.
@@ -281,7 +285,7 @@ impl RunsOn {
 
 /// Maximum request size, in bytes, of the device from which one of the host's jobs reads the file
 /// of `job`. The model needs the same for equal decisions.
-fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl Ready]) -> Option<u64> {
+fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl ReadyJob]) -> Option<u64> {
     let device = |job: &Job| device(&job.machine);
     let same = of_host.iter().position(|host| device(host) == device(job));
     ready.get(same.unwrap_or(0))?.io_bytes()

@@ -14,7 +14,7 @@ fn job(keys: &str) -> Job {
 }
 
 /// Runs `jobs`; returns the results, the announced number of turns, and the number taken.
-fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, u64, u64) {
+fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<JobRuns>, Error>, u64, u64) {
     let mut profiles = vec![Profile::DEFAULT; jobs.len()];
     let ran = run_lists(mock, vec![(jobs, &mut profiles)], count, false);
     let records = ran.map(|mut ran| ran.remove(0));
@@ -22,7 +22,7 @@ fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Ran>, Error>, u64, 
     (records, total, advanced)
 }
 
-fn seeds_of(ran: &Ran) -> Vec<u64> {
+fn seeds_of(ran: &JobRuns) -> Vec<u64> {
     ran.runs.iter().map(|run| run.seed).collect()
 }
 
@@ -34,7 +34,7 @@ fn runs_of_the_kernel_alternate_between_jobs() {
     let expected = ["normal", "random", "normal", "random", "random"];
     assert_eq!(mock.turns(), expected.map(|advice| format!("host: run {advice} 7")));
     assert_eq!((total, advanced), (5, 5));
-    let times = |ran: &Ran| ran.runs.iter().map(|run| run.elapsed_ns).collect::<Vec<_>>();
+    let times = |ran: &JobRuns| ran.runs.iter().map(|run| run.elapsed_ns).collect::<Vec<_>>();
     let records = records.unwrap();
     assert_eq!(times(&records[0]), [1, 3].map(|seconds| Some(seconds * 1_000_000_000)));
     assert_eq!(times(&records[1]), [2, 4, 5].map(|seconds| Some(seconds * 1_000_000_000)));

@@ -12,34 +12,36 @@ use filemap_report::units::number;
 const MAX_NAMED: usize = 3;
 
 /// The answer for a run of `job`.
-pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
+pub(super) fn explain_answer(explanation: &Explanation, job: &Job) -> String {
     let consulted = explanation.counters.iter().filter(|(_, counter)| counter.moves.misses > 0);
     let consulted: Vec<(usize, &Counter)> =
         consulted.map(|(open, counter)| (*open, counter)).collect();
     match consulted.as_slice() {
-        [] => without_counter(explanation, job),
+        [] => describe_without_counter(explanation, job),
         [(open, counter)] => {
             let subject = match job.opens.len() {
                 1 => "Readahead".to_string(),
                 _ => format!("Readahead of open file {}", job.opens[*open].name),
             };
-            one_counter(&subject, counter, explanation.history.accesses)
+            describe_counter(&subject, counter, explanation.history.accesses)
         }
-        counters => several_counters(counters, explanation, job),
+        counters => describe_counters(counters, explanation, job),
     }
 }
 
 /// The answer if misses of one open file consulted its counter, in a run of `accesses` accesses.
-fn one_counter(subject: &str, counter: &Counter, accesses: u64) -> String {
+fn describe_counter(subject: &str, counter: &Counter, accesses: u64) -> String {
     match counter.visibility {
-        CounterVisibility::Every if counter.moves.misses_above == 0 => went_on(subject, counter),
-        CounterVisibility::Every => stopped(subject, counter, accesses),
-        CounterVisibility::Entered | CounterVisibility::Hidden => traced(subject, counter),
+        CounterVisibility::Every if counter.moves.misses_above == 0 => {
+            describe_continued(subject, counter)
+        }
+        CounterVisibility::Every => describe_stopped(subject, counter, accesses),
+        CounterVisibility::Entered | CounterVisibility::Hidden => describe_traced(subject, counter),
     }
 }
 
 /// The answer if misses of several open files consulted their counters.
-fn several_counters(
+fn describe_counters(
     counters: &[(usize, &Counter)],
     explanation: &Explanation,
     job: &Job,
@@ -57,7 +59,7 @@ fn several_counters(
             job.opens[*open].name,
             count(at),
             count(of),
-            reason(counter),
+            stop_reason(counter),
             count(counter.moves.misses_above),
             count(counter.moves.misses),
         ));
@@ -89,7 +91,7 @@ fn several_counters(
 }
 
 /// The answer if no miss consulted a counter.
-fn without_counter(explanation: &Explanation, job: &Job) -> String {
+fn describe_without_counter(explanation: &Explanation, job: &Job) -> String {
     let sources = explanation.sources();
     let calls: u64 = sources.iter().map(|(_, total)| total.calls).sum();
     let off: u64 = explanation.counters.values().map(|counter| counter.off).sum();
@@ -137,7 +139,7 @@ fn without_counter(explanation: &Explanation, job: &Job) -> String {
 }
 
 /// The answer if no miss read a single page because of the counter.
-fn went_on(subject: &str, counter: &Counter) -> String {
+fn describe_continued(subject: &str, counter: &Counter) -> String {
     let (moves, threshold) = (&counter.moves, counter.threshold);
     let mut text = format!(
         "{subject} did not stop: a miss reads a single page only when mmap_miss is above \
@@ -167,7 +169,7 @@ fn went_on(subject: &str, counter: &Counter) -> String {
 }
 
 /// Why the first miss read a single page: `, where mmap_miss rose above 100`.
-fn reason(counter: &Counter) -> String {
+fn stop_reason(counter: &Counter) -> String {
     if counter.rises > 0 {
         format!(", where mmap_miss rose above {}", counter.threshold)
     } else if counter.visibility == CounterVisibility::Every {
@@ -178,7 +180,7 @@ fn reason(counter: &Counter) -> String {
 }
 
 /// The answer if misses read single pages because of the counter, in a run of `accesses` accesses.
-fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
+fn describe_stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
     let moves = &counter.moves;
     let (access, before) = counter.first_above.unwrap_or((0, *moves));
     let mut text = format!(
@@ -186,12 +188,12 @@ fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
         count(access),
         count(accesses)
     );
-    text += &reason(counter);
+    text += &stop_reason(counter);
     if counter.rises > 0 {
         text += &format!(
             ": {} misses had added to it, and hits had taken {}",
             count(before.misses - before.misses_at_cap),
-            count(before.taken()),
+            count(before.decrements()),
         );
     }
     text += &format!(
@@ -221,7 +223,7 @@ fn stopped(subject: &str, counter: &Counter, accesses: u64) -> String {
 }
 
 /// The answer from a kernel's log, which does not show every change of the counter.
-fn traced(subject: &str, counter: &Counter) -> String {
+fn describe_traced(subject: &str, counter: &Counter) -> String {
     let moves = &counter.moves;
     let all = count(moves.misses);
     let outcome = match (moves.misses_above, counter.first_above) {

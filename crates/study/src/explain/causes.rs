@@ -13,7 +13,7 @@ const MAX_BARS: usize = 200;
 pub(super) const MAX_NAMED_FILES: usize = 8;
 
 /// Pages of a file, or of all files, that were read for one cause.
-struct Row {
+struct CauseRow {
     engine: String,
     file: String,
     key: String,
@@ -25,20 +25,23 @@ struct Row {
     share: f64,
 }
 
-const FILE: Column<Row> = Column::new("file", "file", Unit::Text, |row| row.file.as_str().into());
-const NAME: Column<Row> = Column::new("name", "cause", Unit::Text, |row| row.name.as_str().into());
-const PAGES: Column<Row> = Column::new("pages", "pages", Unit::Count, |row| row.pages.into());
-const BYTES: Column<Row> = Column::new("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
-const SHARE: Column<Row> = Column::new("share", "%", Unit::Share, |row| row.share.into());
-const AGAIN: Column<Row> = Column::new("again", "again", Unit::Count, |row| row.again.into());
-const ENGINE: Column<Row> =
+const FILE: Column<CauseRow> =
+    Column::new("file", "file", Unit::Text, |row| row.file.as_str().into());
+const NAME: Column<CauseRow> =
+    Column::new("name", "cause", Unit::Text, |row| row.name.as_str().into());
+const PAGES: Column<CauseRow> = Column::new("pages", "pages", Unit::Count, |row| row.pages.into());
+const BYTES: Column<CauseRow> = Column::new("bytes", "bytes", Unit::Bytes, |row| row.bytes.into());
+const SHARE: Column<CauseRow> = Column::new("share", "%", Unit::Share, |row| row.share.into());
+const AGAIN: Column<CauseRow> = Column::new("again", "again", Unit::Count, |row| row.again.into());
+const ENGINE: Column<CauseRow> =
     Column::new("engine", "engine", Unit::Text, |row| row.engine.as_str().into());
-const CAUSE: Column<Row> = Column::new("cause", "cause", Unit::Text, |row| row.key.as_str().into());
+const CAUSE: Column<CauseRow> =
+    Column::new("cause", "cause", Unit::Text, |row| row.key.as_str().into());
 
-impl Row {
+impl CauseRow {
     /// The row of `causes`; `all` is the number of pages read for all causes.
-    fn new(causes: &CausePages, page_bytes: u64, all: u64) -> Row {
-        Row {
+    fn new(causes: &CausePages, page_bytes: u64, all: u64) -> CauseRow {
+        CauseRow {
             engine: String::new(),
             file: String::new(),
             key: causes.cause.clone(),
@@ -55,26 +58,26 @@ impl Row {
 }
 
 /// The row of `causes` of `file`.
-fn row(record: &ExplainRecord, file: &str, causes: &CausePages) -> Row {
-    Row {
+fn row(record: &ExplainRecord, file: &str, causes: &CausePages) -> CauseRow {
+    CauseRow {
         engine: record.engine.clone(),
         file: file.to_string(),
-        ..Row::new(causes, record.page_bytes, record.pages_read)
+        ..CauseRow::new(causes, record.page_bytes, record.pages_read)
     }
 }
 
 /// A row for each cause, per file if there are several.
-fn rows(record: &ExplainRecord) -> Vec<Row> {
+fn rows(record: &ExplainRecord) -> Vec<CauseRow> {
     if !record.has_several_files() {
         return record.causes.iter().map(|causes| row(record, "", causes)).collect();
     }
     let file_rows =
         |file: &FileRecord| file.causes.iter().map(|own| row(record, &file.name, own)).collect();
-    record.files.iter().flat_map(|file| -> Vec<Row> { file_rows(file) }).collect()
+    record.files.iter().flat_map(|file| -> Vec<CauseRow> { file_rows(file) }).collect()
 }
 
 /// Rows of the files with the most pages read, and of all others together.
-fn summed_rows(record: &ExplainRecord) -> Vec<Row> {
+fn summed_rows(record: &ExplainRecord) -> Vec<CauseRow> {
     if !record.has_several_files() {
         return rows(record);
     }
@@ -82,7 +85,7 @@ fn summed_rows(record: &ExplainRecord) -> Vec<Row> {
     files.sort_by_key(|file| std::cmp::Reverse(file.pages_read));
     let (named, others) = files.split_at(files.len().min(MAX_NAMED_FILES));
     let named = named.iter().flat_map(|file| file.causes.iter().map(|own| (&*file.name, own)));
-    let mut rows: Vec<Row> = named.map(|(name, own)| row(record, name, own)).collect();
+    let mut rows: Vec<CauseRow> = named.map(|(name, own)| row(record, name, own)).collect();
     let name = format!("{} others", number(others.len() as f64));
     for cause in others.first().map_or(&[][..], |file| &file.causes) {
         let of_cause = others.iter().flat_map(|file| &file.causes);
@@ -148,7 +151,8 @@ pub(super) fn cause_bars(record: &ExplainRecord) -> BarTable {
 /// Bytes of one file by cause as bars; `prefix` names the file where there are several.
 pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) -> BarTable {
     let all = causes.iter().map(|own| own.pages).fold(0, u64::saturating_add);
-    let rows: Vec<Row> = causes.iter().map(|own| Row::new(own, page_bytes, all)).collect();
+    let rows: Vec<CauseRow> =
+        causes.iter().map(|own| CauseRow::new(own, page_bytes, all)).collect();
     let note = match all {
         0 => format!("{prefix}nothing was read."),
         all => format!(
@@ -160,8 +164,8 @@ pub(super) fn file_bars(prefix: &str, causes: &[CausePages], page_bytes: u64) ->
     bars(format!("{prefix}Bytes read, by cause"), "cause", &rows).with_note(note)
 }
 
-fn bars(title: String, first: &str, rows: &[Row]) -> BarTable {
-    let bar = |row: &Row| Bar {
+fn bars(title: String, first: &str, rows: &[CauseRow]) -> BarTable {
+    let bar = |row: &CauseRow| Bar {
         name: match row.file.as_str() {
             "" => row.name.clone(),
             file => format!("{file}: {}", row.name),

@@ -47,7 +47,7 @@ pub struct CounterMoves {
 
 impl CounterMoves {
     /// Total of all decrements.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn decrements(&self) -> u64 {
         self.taken_by_retries + self.taken_by_arounds + self.hits_taking
     }
 }

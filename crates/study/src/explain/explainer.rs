@@ -15,7 +15,7 @@ use super::history::{
 };
 use super::map::FileMap;
 use super::origin::{LastWindow, Origin, PageTotal, PerOrigin, SourceTotal, split_by_origin};
-use super::pages::Pages;
+use super::page_history::PageHistory;
 use super::ranges::FileRanges;
 use super::recorder::HistoryRecorder;
 use super::waits::WaitRecorder;
@@ -115,7 +115,7 @@ pub struct Explainer<'a> {
 }
 
 struct FileState {
-    pages: Pages,
+    pages: PageHistory,
     window: Option<LastWindow>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Explainer<'a> {
             let max_windows = MAX_WINDOWS / drawn.len().max(1);
             let recorder =
                 drawn.contains(&file).then(|| recorder(job, file, &ranges, accesses, max_windows));
-            FileState { pages: Pages::new(ranges, recorder), window: None }
+            FileState { pages: PageHistory::new(ranges, recorder), window: None }
         };
         Explainer {
             job,
@@ -207,7 +207,7 @@ impl<'a> Explainer<'a> {
             let most = own.max_by_key(|(open, counter)| (counter.changes, usize::MAX - **open));
             let counter = most.filter(|(_, counter)| counter.changes > 0);
             let history = History {
-                causes: Some(super::origin::CausePages::all(&pages.totals, page_bytes)),
+                causes: Some(super::origin::CausePages::from_totals(&pages.totals, page_bytes)),
                 mmap_miss: counter.map(|(_, counter)| counter.points()),
                 mmap_miss_threshold: counter.map(|(_, counter)| counter.threshold),
                 ..recorder.finish(page_bytes, pages.mapped.bounds())

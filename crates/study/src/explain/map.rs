@@ -4,7 +4,7 @@ use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize};
 
 use super::history::{MAX_COUNT, MAX_INTERVALS};
-use super::pages::Pages;
+use super::page_history::PageHistory;
 use super::ranges::FileRanges;
 
 /// The part of a file that is mapped or was read, in equal cells.
@@ -34,17 +34,17 @@ pub struct MapCell {
 }
 
 impl FileMap {
-    pub(super) fn new(pages: &Pages, mapped: &FileRanges, cells: u64) -> Self {
+    pub(super) fn new(pages: &PageHistory, mapped: &FileRanges, cells: u64) -> Self {
         let (from, to) = mapped.bounds();
-        let first = pages.seen().next().map_or(from, |(index, ..)| index);
-        let last = pages.seen().next_back().map_or(PageIndex(0), |(index, ..)| index);
+        let first = pages.ever_cached().next().map_or(from, |(index, ..)| index);
+        let last = pages.ever_cached().next_back().map_or(PageIndex(0), |(index, ..)| index);
         let start = from.min(first).0;
         let end = to.0.max(last.0 + 1);
         let mut map = FileMap::empty(start, end, cells);
         for (from, to) in mapped.iter() {
             map.mark_mapped(from.0, to.0);
         }
-        for (index, used, present) in pages.seen() {
+        for (index, used, present) in pages.ever_cached() {
             let cell = map.at(index);
             cell.came += 1;
             cell.used += u64::from(used);

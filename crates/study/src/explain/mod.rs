@@ -28,7 +28,7 @@ mod explainer;
 mod history;
 mod map;
 mod origin;
-mod pages;
+mod page_history;
 pub(crate) mod pictures;
 mod ranges;
 mod record;
@@ -38,7 +38,7 @@ mod report;
 mod run;
 #[cfg(test)]
 mod tests;
-mod traced;
+mod trace_explainer;
 mod waits;
 
 pub use counter::CounterVisibility;
@@ -54,4 +54,4 @@ pub use record::ExplainRecord;
 pub(crate) use remedies::MIN_SHARE;
 pub use run::run;
 pub(crate) use run::run_history;
-pub use traced::TraceExplainer;
+pub use trace_explainer::TraceExplainer;

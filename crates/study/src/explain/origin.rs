@@ -157,7 +157,7 @@ pub struct CausePages {
 
 impl CausePages {
     /// The pages of every cause, in the order of reports.
-    pub(super) fn all(totals: &PerOrigin<PageTotal>, page_bytes: u64) -> Vec<CausePages> {
+    pub(super) fn from_totals(totals: &PerOrigin<PageTotal>, page_bytes: u64) -> Vec<CausePages> {
         let cause_pages = |(origin, total): (Origin, &PageTotal)| CausePages {
             cause: origin.key().to_string(),
             pages: total.pages,

@@ -153,25 +153,25 @@ impl ExplainRecord {
     ) -> Self {
         let page_bytes = job.page_size();
         let counters = record.runs.first().map_or_else(Counters::default, |run| run.counters);
-        let answer = answer::answer(&explanation, job);
+        let answer = answer::explain_answer(&explanation, job);
         let pages_read = explanation.pages_read();
         let evicted_pages = explanation.files.iter().map(|file| file.evicted).sum();
         let (causes, brought_in) = (
-            CausePages::all(&explanation.totals(), page_bytes),
-            SourcePages::all(&explanation.sources(), true),
+            CausePages::from_totals(&explanation.totals(), page_bytes),
+            SourcePages::from_totals(&explanation.sources(), true),
         );
         let file_of = |open: usize| job.files[job.opens[open].file].name.clone();
         let mappings = job.mappings.iter().zip(&explanation.mappings);
         let mappings = mappings.map(|(mapping, sources)| MappingRecord {
             name: mapping.name.clone(),
             file: file_of(mapping.open),
-            brought_in: SourcePages::all(sources, false),
+            brought_in: SourcePages::from_totals(sources, false),
         });
         let opens = job.opens.iter().zip(&explanation.opens).enumerate();
         let opens = opens.map(|(open, (named, sources))| OpenRecord {
             name: named.name.clone(),
             file: file_of(open),
-            brought_in: SourcePages::all(sources, false),
+            brought_in: SourcePages::from_totals(sources, false),
             mmap_miss: explanation.counters.get(&open).map(MissCounter::new),
         });
         let (mappings, opens) = (mappings.collect(), opens.collect());
@@ -179,8 +179,8 @@ impl ExplainRecord {
             name: file.name.clone(),
             pages_read: explained.pages_read(),
             evicted_pages: explained.evicted,
-            causes: CausePages::all(&explained.totals, page_bytes),
-            brought_in: SourcePages::all(&explained.sources, true),
+            causes: CausePages::from_totals(&explained.totals, page_bytes),
+            brought_in: SourcePages::from_totals(&explained.sources, true),
             map: explained.map,
         });
         // The record has causes and counters already.
@@ -222,7 +222,7 @@ impl ExplainRecord {
             job: self.job.clone(),
             engine: self.engine.clone(),
             environment: self.footer.environment.clone(),
-            summary: Summary::of(&self.runs),
+            summary: Summary::from_runs(&self.runs),
             runs: self.runs.clone(),
             warnings: self.warnings.clone(),
         }
@@ -236,7 +236,7 @@ impl ExplainRecord {
 
 impl SourcePages {
     /// Pages by cause; `with_accessed` tells whether the number of accessed pages is known.
-    fn all(sources: &PerOrigin<SourceTotal>, with_accessed: bool) -> Vec<SourcePages> {
+    fn from_totals(sources: &PerOrigin<SourceTotal>, with_accessed: bool) -> Vec<SourcePages> {
         let source_pages = |(origin, total): (Origin, &SourceTotal)| SourcePages {
             by: origin.key().to_string(),
             calls: total.calls,

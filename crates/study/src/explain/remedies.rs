@@ -192,7 +192,7 @@ impl Remedies {
     }
 
     /// The settings that help, best first.
-    fn helping(&self) -> Vec<&Remedy> {
+    fn helpful_remedies(&self) -> Vec<&Remedy> {
         let mut helping: Vec<&Remedy> =
             self.tried.iter().filter(|own| own.rank.is_some()).collect();
         helping.sort_by_key(|own| own.rank);
@@ -212,7 +212,7 @@ impl Remedies {
         let tried: Vec<String> = remedies.tried.iter().map(Remedy::label).collect();
         let (tried, rules) = (tried.join(", "), &remedies.rules);
         parts.push(Part::Bars(remedies.bars()));
-        let helping = remedies.helping();
+        let helping = remedies.helpful_remedies();
         if helping.is_empty() {
             parts.push(Part::Paragraph(format!(
                 "None of the settings that were tried in the model, by the rules of {rules}: \
@@ -256,7 +256,8 @@ fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Jo
         for advice in possible() {
             let is_other = |&mapping: &usize| job.mappings[mapping].mapping.advice != advice;
             if mappings.iter().any(is_other) {
-                settings.push((format!("{key}={}", advice.name()), advised(job, mappings, advice)));
+                settings
+                    .push((format!("{key}={}", advice.name()), with_advice(job, mappings, advice)));
             }
         }
     };
@@ -279,7 +280,7 @@ fn settings(job: &Job, profile: &Profile, pages_read: &[u64]) -> Vec<(String, Jo
 }
 
 /// `job` with `advice` for `mappings` from the start, also replacing read advice in later steps.
-fn advised(job: &Job, mappings: &[usize], advice: Advice) -> Job {
+fn with_advice(job: &Job, mappings: &[usize], advice: Advice) -> Job {
     let mut job = job.clone();
     for &mapping in mappings {
         job.mappings[mapping].mapping.advice = advice;
@@ -327,7 +328,7 @@ mod tests {
     fn settings(now: Run, tried: &[(&str, Run)]) -> Vec<String> {
         let tried = tried.iter().map(|(setting, run)| (setting.to_string(), run.clone()));
         let remedies = Remedies::new(String::new(), &now, tried.collect());
-        remedies.helping().iter().map(|own| own.setting.clone()).collect()
+        remedies.helpful_remedies().iter().map(|own| own.setting.clone()).collect()
     }
 
     #[test]

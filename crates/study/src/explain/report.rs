@@ -39,7 +39,7 @@ impl ExplainRecord {
                 &record,
                 &RecordMeasurements::from_record(&record, None),
             )),
-            setup::of_record(&record),
+            setup::record_setup(&record),
             Part::Lead(self.answer.clone()),
             Part::Bars(causes::cause_bars(self)),
         ];
@@ -223,7 +223,7 @@ fn moves_table(moves: &CounterMoves) -> Table {
 /// Several counters: the ones with the most misses, and the sum of the others.
 fn counter_table(counters: &[(&OpenRecord, &MissCounter)]) -> Table {
     let (named, others) = counters.split_at(counters.len().min(MAX_NAMED_OPENS));
-    let taken = |counter: &MissCounter| counter.moves.as_ref().map_or(0, CounterMoves::taken);
+    let taken = |counter: &MissCounter| counter.moves.as_ref().map_or(0, CounterMoves::decrements);
     let value = |value: Option<u16>| value.map_or("-".to_string(), |value| value.to_string());
     let row = |(open, counter): &(&OpenRecord, &MissCounter)| {
         let counts = [counter.misses, counter.misses_above_threshold, taken(counter)];

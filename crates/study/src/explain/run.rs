@@ -2,7 +2,7 @@
 
 use filemap_core::decision::{Decision, Log};
 use filemap_core::series::Series;
-use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
+use filemap_job::{Counters, EngineKind, Job, Record, Run, ShownKind, ShownKinds};
 use filemap_kernel::trace::Observation;
 use filemap_model::{Profile, trace};
 use serde_json::{Map, json};
@@ -13,7 +13,7 @@ use super::history::RunHistory;
 use super::origin::{PerOrigin, SourceTotal};
 use super::record::ExplainRecord;
 use super::remedies::Remedies;
-use super::traced::TraceExplainer;
+use super::trace_explainer::TraceExplainer;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::job_input::{JobInput, PlannedJob};
@@ -134,7 +134,7 @@ fn explain_model(
 }
 
 fn explain_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Record), Error> {
-    let observed = traced_job::observe(job, engines)?;
+    let observed = traced_job::observe_kernel(job, engines)?;
     let mut pages_read = vec![0; job.files.len()];
     let mut at = 0;
     for decision in &observed.decisions {
@@ -154,7 +154,7 @@ fn explain_kernel(job: &Job, engines: &impl Engines) -> Result<(Explanation, Rec
 }
 
 /// How much of `mmap_miss` a kernel with the tracepoints `seen` shows.
-fn visibility(seen: Seen) -> CounterVisibility {
+fn visibility(seen: ShownKinds) -> CounterVisibility {
     let entered = [ShownKind::Sync, ShownKind::Async];
     if entered.into_iter().all(|kind| seen.has(kind)) {
         CounterVisibility::Entered

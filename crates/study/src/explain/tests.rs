@@ -6,12 +6,12 @@ use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobFlags, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 
-use super::answer::answer;
+use super::answer::explain_answer;
 use super::counter::CounterVisibility;
 use super::explainer::{Explainer, Explanation};
 use super::history::RunHistory;
 use super::origin::{Origin, PerOrigin, SourceTotal};
-use super::traced::TraceExplainer;
+use super::trace_explainer::TraceExplainer;
 
 const JOBS: u64 = 300;
 
@@ -96,7 +96,7 @@ fn causes_add_up_to_the_pages_read() {
         if let Some(counter) = found.counters.get(&0) {
             let moves = counter.moves;
             assert_eq!(moves.unexplained, 0, "{about}");
-            let left = moves.misses - moves.misses_at_cap - moves.taken();
+            let left = moves.misses - moves.misses_at_cap - moves.decrements();
             assert_eq!(left, u64::from(counter.last), "{about}");
             assert_eq!(counter.first_above.is_some(), moves.misses_above > 0, "{about}");
             let singles = moves.misses_above + counter.off;
@@ -262,7 +262,7 @@ fn programs_are_explained_by_file_mapping_and_open_file() {
         for counter in found.counters.values() {
             let moves = counter.moves;
             assert_eq!(moves.unexplained, 0, "{head}");
-            let left = moves.misses - moves.misses_at_cap - moves.taken();
+            let left = moves.misses - moves.misses_at_cap - moves.decrements();
             assert_eq!(left, u64::from(counter.last), "{head}");
         }
         let highest = found.counters.values().map(|counter| u64::from(counter.max)).max();
@@ -270,7 +270,7 @@ fn programs_are_explained_by_file_mapping_and_open_file() {
         assert_eq!(found.history.threads.len(), job.threads.len(), "{head}");
         let waited: u64 = found.history.waits.iter().flat_map(|wait| &wait.ns).sum();
         assert!(waited > 0, "{head}");
-        let text = answer(&found, &job);
+        let text = explain_answer(&found, &job);
         let stops = text.contains("Readahead of open file oa stopped at access");
         assert_eq!(stops, found.counters[&0].moves.misses_above > 0, "{text}");
     }
@@ -309,13 +309,13 @@ fn the_answer_names_access_and_threshold() {
     let job = spec.validate(None).expect("a job");
     let (mut found, _) = explained(&job).expect("it fits");
     assert_eq!(found.counters[&0].threshold, miss::threshold(&job.rules));
-    let text = answer(&found, &job);
+    let text = explain_answer(&found, &job);
     let words = "Readahead stopped at access 106 of 655 (counted from 0), where mmap_miss rose \
                  above 100: 102 misses had added to it, and hits had taken 1.";
     assert!(text.starts_with(words), "{text}");
     let counter = found.counters.get_mut(&0).expect("its counter");
     counter.threshold = 10;
-    let text = answer(&found, &job);
+    let text = explain_answer(&found, &job);
     assert!(text.contains("where mmap_miss rose above 10:"), "{text}");
 }
 

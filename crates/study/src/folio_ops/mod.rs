@@ -2,7 +2,7 @@
 //! in units of L. Schemes are compared within each repeat, and the figure is the median of these
 //! changes: a disturbance of the machine affects all schemes of a repeat.
 
-mod compared;
+mod comparison;
 mod notes;
 mod owners;
 mod run;
@@ -17,7 +17,7 @@ use filemap_report::{Head, Part, Report, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use compared::{FAULT_NS, Figure, OperationComparison, SchemeChange, SchemeFigures};
+pub use comparison::{FAULT_NS, Figure, OperationComparison, SchemeChange, SchemeFigures};
 pub(crate) use owners::BatchCost;
 pub use owners::count_owners;
 pub use run::{SizeSource, check_memory, measure};
@@ -40,7 +40,7 @@ pub(crate) struct Json<'a> {
 /// The report on `record`, which `command` repeats; with `verbose`, including every spread.
 pub fn report(record: &FolioOpsRecord, verbose: bool, command: String) -> Report {
     let footer = Footer::from_origins(&[origin(record)], command);
-    let compared = compared(record);
+    let compared = compare_operations(record);
     let json = to_json(&Json {
         record,
         compared: &compared,
@@ -102,8 +102,8 @@ pub(crate) fn origin(record: &FolioOpsRecord) -> Origin {
 }
 
 /// Compares every operation of `record`.
-pub fn compared(record: &FolioOpsRecord) -> Vec<OperationComparison> {
-    OperationComparison::all(&record.runs)
+pub fn compare_operations(record: &FolioOpsRecord) -> Vec<OperationComparison> {
+    OperationComparison::from_runs(&record.runs)
 }
 
 /// L over all samples.
@@ -158,7 +158,7 @@ fn flat(columns: &str, rows: impl Iterator<Item = Value>) -> Table {
     let cells = |row: Value| columns.split(',').map(|name| raw(row.get(name))).collect();
     Table {
         title: String::new(),
-        columns: columns.split(',').map(Head::left).collect(),
+        columns: columns.split(',').map(Head::text).collect(),
         rows: rows.map(cells).collect(),
     }
 }

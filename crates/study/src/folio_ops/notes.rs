@@ -2,7 +2,7 @@
 
 use filemap_job::FolioOpsRun;
 
-use super::compared::FAULT_NS;
+use super::comparison::FAULT_NS;
 use crate::stats::MAD;
 use crate::verdict::{SIGNIFICANCE_LEVEL, least_paired_p_value};
 

@@ -48,10 +48,10 @@ pub fn count_owners(job: &FolioOps) -> Result<FolioOpsRecord, Error> {
     provenance::stamp(&mut environment, EngineKind::Model.name());
     let mut record = FolioOpsRecord::new(job, environment, Vec::new());
     record.counted = lost_owners()?;
-    record.counted.extend(exact_limits());
+    record.counted.extend(exact_limit_counts());
     record.counted.extend(read_modify_writes()?);
     for &folio_bytes in &job.folio_bytes {
-        record.counted.extend(prefork(job.pages() as usize, folio_bytes)?);
+        record.counted.extend(prefork_counts(job.pages() as usize, folio_bytes)?);
     }
     Ok(record)
 }
@@ -68,24 +68,24 @@ fn lost_owners() -> Result<Vec<OwnerCount>, Error> {
             let orders = count(mms, if mms <= 8 { ALL_ORDERS } else { ORDERS })?;
             let case = format!("{mms} mms");
             let quantity = OwnerQuantity::LastOwnerLost;
-            counted.push(count_of(quantity, case, name, orders.lost, Some(orders.orders)));
+            counted.push(count_sharing(quantity, case, name, orders.lost, Some(orders.orders)));
             *wrong += orders.wrong;
         }
     }
     let case = || "several taken for one".to_string();
     for ((name, _), wrong) in schemes.iter().zip(wrong) {
-        counted.push(count_of(OwnerQuantity::LastOwnerLost, case(), name, wrong, None));
+        counted.push(count_sharing(OwnerQuantity::LastOwnerLost, case(), name, wrong, None));
     }
     Ok(counted)
 }
 
 /// Maximum numbers of mappings for which sums are exact.
-fn exact_limits() -> impl Iterator<Item = OwnerCount> {
+fn exact_limit_counts() -> impl Iterator<Item = OwnerCount> {
     ID_BITS.into_iter().flat_map(|bits| {
         let count = |encoding, halves| {
             let case = format!("ids of {bits} bits");
             let mappings = exact_mappings(bits, halves);
-            count_of(OwnerQuantity::ExactMappings, case, encoding, mappings, None)
+            count_sharing(OwnerQuantity::ExactMappings, case, encoding, mappings, None)
         };
         [count("id and its square", false), count("halves as a point", true)]
     })
@@ -104,14 +104,14 @@ fn read_modify_writes() -> Result<Vec<OwnerCount>, Error> {
     let counted = schemes.into_iter().flat_map(|(name, cost)| {
         let cases = [("fork", cost.fork), ("last unmap", cost.last_unmap), ("owner?", cost.owner)];
         cases.map(|(case, count)| {
-            count_of(OwnerQuantity::ReadModifyWrites, case.to_string(), name, count, None)
+            count_sharing(OwnerQuantity::ReadModifyWrites, case.to_string(), name, count, None)
         })
     });
     Ok(counted.collect())
 }
 
 /// Copied pages of a server with a heap of `pages` pages.
-fn prefork(pages: usize, folio_bytes: u64) -> Result<Vec<OwnerCount>, Error> {
+fn prefork_counts(pages: usize, folio_bytes: u64) -> Result<Vec<OwnerCount>, Error> {
     type Count = fn(Scenario, usize, usize, Order) -> Result<usize, MapcountError>;
     let schemes: [(&str, Count); 4] = [
         (PAGE_MAPCOUNT, count_copies::<PageMapcount>),
@@ -125,13 +125,13 @@ fn prefork(pages: usize, folio_bytes: u64) -> Result<Vec<OwnerCount>, Error> {
         for (name, count_copies) in schemes {
             let case = format!("{}, {}", scenario.name(), bytes(folio_bytes as f64));
             let copied = count_copies(scenario, WORKERS, pages, order)? as u64;
-            counted.push(count_of(OwnerQuantity::PreforkCopies, case, name, copied, None));
+            counted.push(count_sharing(OwnerQuantity::PreforkCopies, case, name, copied, None));
         }
     }
     Ok(counted)
 }
 
-fn count_of(
+fn count_sharing(
     about: OwnerQuantity,
     case: String,
     counters: &str,
@@ -235,10 +235,11 @@ fn table(title: &str, counted: &[OwnerCount]) -> Table {
         [case.to_string()].into_iter().chain(cells).collect()
     };
     let heads = schemes.iter();
-    let heads = heads.map(|scheme| Head::right(scheme.replace("page-mapcount", "page-\nmapcount")));
+    let heads =
+        heads.map(|scheme| Head::number(scheme.replace("page-mapcount", "page-\nmapcount")));
     Table {
         title: title.to_string(),
-        columns: [Head::left("case")].into_iter().chain(heads).collect(),
+        columns: [Head::text("case")].into_iter().chain(heads).collect(),
         rows: cases.iter().map(row).collect(),
     }
 }

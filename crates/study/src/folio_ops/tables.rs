@@ -8,14 +8,14 @@ use filemap_report::{
     Column, Head, SOFT_HYPHEN, Table, figure_column, fixed, text_column, text_table,
 };
 
-use super::compared::{FAULT_NS, Figure, OperationComparison, SchemeFigures};
+use super::comparison::{FAULT_NS, Figure, OperationComparison, SchemeFigures};
 
 /// The schemes that are compared with the base.
 const OTHERS: [&str; 4] = [PLAIN_COUNTS, MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS];
 
 /// The heading of a scheme, on two lines if it is long.
 fn heading(counters: &str) -> Head {
-    Head::right(match counters {
+    Head::number(match counters {
         MM_OWNER => counters.to_string(),
         counters => match counters.rsplit_once('-') {
             Some((first, "counts")) => format!("{first}\ncounts"),
@@ -58,7 +58,7 @@ fn changes(operation: Operation, own: &[&OperationComparison]) -> Table {
     Table {
         title: format!("{operation}: change of the time of a page in % (MAD), - is faster"),
         columns: ["folio", "base,\nns"]
-            .map(Head::right)
+            .map(Head::number)
             .into_iter()
             .chain(OTHERS.map(heading))
             .collect(),
@@ -78,10 +78,10 @@ fn savings(operation: Operation, own: &[&OperationComparison]) -> Table {
         let extra = extra.map_or("-".to_string(), |extra| signed(-extra.median));
         [size(of)].into_iter().chain(saved).chain([extra]).collect()
     };
-    let last = Head::right("mm-owner:\nof a\nfolio");
+    let last = Head::number("mm-owner:\nof a\nfolio");
     Table {
         title: format!("{operation}: saving of a page in L (MAD), + is faster"),
-        columns: [Head::right("folio")]
+        columns: [Head::number("folio")]
             .into_iter()
             .chain(OTHERS.map(heading))
             .chain([last])
@@ -110,10 +110,10 @@ pub(super) fn with_faults(all: &[OperationComparison]) -> Vec<Table> {
             [size(of)].into_iter().chain(percents.map(cell)).collect()
         };
         let heads = columns()
-            .map(|(counters, ns)| Head::right(format!("{}\n{ns} ns", heading(counters).name)));
+            .map(|(counters, ns)| Head::number(format!("{}\n{ns} ns", heading(counters).name)));
         Table {
             title: format!("{operation}: change in % with a fault's cost added, - is faster"),
-            columns: [Head::right("folio")].into_iter().chain(heads).collect(),
+            columns: [Head::number("folio")].into_iter().chain(heads).collect(),
             rows: own.map(row).collect(),
         }
     };
@@ -129,7 +129,7 @@ pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
         |of: &OperationComparison| of.configurations.iter().any(|own| own.copied.is_some());
     let cells = |of: &OperationComparison| -> Vec<String> {
         let own = |name: &&str| of.scheme(name);
-        names.iter().map(own).map(|own| copied(of.operation, own, pages)).collect()
+        names.iter().map(own).map(|own| copied_text(of.operation, own, pages)).collect()
     };
     let rows = Operation::ALL.iter().filter(|operation| operation.writes()).flat_map(|operation| {
         let own = all.iter().filter(|of| of.operation == *operation && counts(of));
@@ -143,20 +143,23 @@ pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
     });
     let rows: Vec<Vec<String>> = rows.collect();
     let heads = names.iter().map(|name| match *name {
-        PAGE_MAPCOUNT => Head::right(format!("page-\nmap{SOFT_HYPHEN}\ncount")),
-        MM_OWNER => Head::right("mm-\nowner"),
+        PAGE_MAPCOUNT => Head::number(format!("page-\nmap{SOFT_HYPHEN}\ncount")),
+        MM_OWNER => Head::number("mm-\nowner"),
         other => heading(other),
     });
     (!rows.is_empty()).then(|| Table {
         title: "Pages that write faults copied, in every repeat; they reused the others"
             .to_string(),
-        columns: [Head::left("operation"), Head::right("folio")].into_iter().chain(heads).collect(),
+        columns: [Head::text("operation"), Head::number("folio")]
+            .into_iter()
+            .chain(heads)
+            .collect(),
         rows,
     })
 }
 
 /// Number of copied pages. Each child writes to its own part of the memory.
-fn copied(operation: Operation, own: Option<&SchemeFigures>, pages: u64) -> String {
+fn copied_text(operation: Operation, own: Option<&SchemeFigures>, pages: u64) -> String {
     let is_all = |copied: u64| copied == pages || !operation.is_single_threaded();
     match own.map(|own| (own.copied, own.reused)) {
         None => "-".to_string(),

@@ -162,8 +162,8 @@ impl GovernCompareRecord {
     /// Unless each variant has a run.
     pub fn with_results(mut self) -> Self {
         self.cells = {
-            let plain = self.runs_of(GovernVariant::Plain);
-            let governed = self.runs_of(GovernVariant::Governed);
+            let plain = self.measured_runs(GovernVariant::Plain);
+            let governed = self.measured_runs(GovernVariant::Governed);
             let compare =
                 |measure| MeasureComparison::new(measure, plain.clone(), governed.clone());
             Measure::ALL.into_iter().map(compare).collect()
@@ -173,7 +173,7 @@ impl GovernCompareRecord {
         self
     }
 
-    pub(super) fn runs_of(
+    pub(super) fn measured_runs(
         &self,
         variant: GovernVariant,
     ) -> impl Iterator<Item = &RunSample> + Clone {
@@ -191,8 +191,8 @@ impl GovernCompareRecord {
             )
         });
         let differs = |output: &&Observable| {
-            let governed = self.runs_of(GovernVariant::Governed);
-            differs_from_plain(governed, self.runs_of(GovernVariant::Plain), **output)
+            let governed = self.measured_runs(GovernVariant::Governed);
+            differs_from_plain(governed, self.measured_runs(GovernVariant::Plain), **output)
         };
         let outputs = OUTPUTS.iter().filter(differs);
         let outputs = outputs
@@ -203,7 +203,7 @@ impl GovernCompareRecord {
     /// Sentences about output that cannot be compared because plain runs differ among themselves.
     pub(super) fn unsteady_outputs(&self) -> impl Iterator<Item = String> {
         let is_unsteady =
-            |output: &&Observable| !all_agree(self.runs_of(GovernVariant::Plain), **output);
+            |output: &&Observable| !all_agree(self.measured_runs(GovernVariant::Plain), **output);
         OUTPUTS.iter().filter(is_unsteady).map(|(name, _)| {
             format!("{name} differs among the plain runs already, and is not compared.")
         })

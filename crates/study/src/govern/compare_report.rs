@@ -3,7 +3,7 @@
 use filemap_job::Spread;
 use filemap_report::units::{bytes, bytes_range, time_range};
 use filemap_report::{
-    Column, ComparisonTable, Figure, Part, Report, Sample, Table, Unit, Value, csv_column,
+    CellValue, Column, ComparisonTable, Figure, Part, Report, Sample, Table, Unit, csv_column,
     csv_table, figure_column, fold_cell, text_column, text_table,
 };
 
@@ -46,7 +46,7 @@ impl GovernCompareRecord {
         let total: u64 = self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
         let total = bytes(total as f64);
         let [plain, governed] = [GovernVariant::Plain, GovernVariant::Governed]
-            .map(|variant| self.runs_of(variant).count());
+            .map(|variant| self.measured_runs(variant).count());
         let cached = self.runs.iter().map(|sample| sample.run.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         facts.push(match self.files.as_slice() {
@@ -85,10 +85,10 @@ const VERDICTS: [Column<MeasureComparison>; 5] = [
 ];
 
 /// A measure, and one of its two variants.
-type Row<'a> = (&'a MeasureComparison, &'static str, Spread);
+type VariantRow<'a> = (&'a MeasureComparison, &'static str, Spread);
 
 /// Columns of the CSV form.
-const fn csv_columns<'a>() -> [Column<Row<'a>>; 8] {
+const fn csv_columns<'a>() -> [Column<VariantRow<'a>>; 8] {
     [
         csv_column("measure", |(cell, ..)| cell.measure.key().into()),
         csv_column("variant", |(_, variant, _)| (*variant).into()),
@@ -103,9 +103,9 @@ const fn csv_columns<'a>() -> [Column<Row<'a>>; 8] {
 
 const VARIANT_NAMES: [&str; 2] = ["plain", "governed"];
 
-fn range(cell: &MeasureComparison, Spread { min, max, .. }: Spread) -> Value {
+fn range(cell: &MeasureComparison, Spread { min, max, .. }: Spread) -> CellValue {
     let (min, max) = (min as f64, max as f64);
-    Value::from(match cell.measure.unit() {
+    CellValue::from(match cell.measure.unit() {
         Unit::Bytes => bytes_range(min, max),
         Unit::Nanoseconds => time_range(min, max),
         unit => format!("{} to {}", unit.text(min), unit.text(max)),
@@ -131,7 +131,7 @@ fn median_table(cells: &[MeasureComparison]) -> ComparisonTable {
 
 /// One row for each measure and variant.
 fn csv_rows(cells: &[MeasureComparison]) -> Table {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<VariantRow> = Vec::new();
     for cell in cells {
         rows.extend([
             (cell, VARIANT_NAMES[0], cell.plain),

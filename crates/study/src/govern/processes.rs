@@ -177,7 +177,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_mapped_was_asked_for_in_vain() {
+    fn reports_requests_for_unmapped_pages() {
         let wasted = |mapped| {
             MappingRecord::new(mapping("a", MappingState::Ended, 1 << 24), mapped, 4096)
                 .wasted_bytes

@@ -48,14 +48,14 @@ pub struct GovernRecord {
 }
 
 /// A row of a table: a mapping and its row number.
-struct Row<'a> {
+struct MappingRow<'a> {
     number: usize,
     process: &'a ProcessRecord,
     of: &'a MappingRecord,
 }
 
 /// Columns of the text form.
-const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
+const fn text_columns<'a>() -> [Column<MappingRow<'a>>; 8] {
     [
         Column::new("", "", Unit::Text, |row| row.number.to_string().into()),
         Column::new("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
@@ -73,7 +73,7 @@ const fn text_columns<'a>() -> [Column<Row<'a>>; 8] {
 }
 
 /// Columns of the CSV form.
-const fn csv_columns<'a>() -> [Column<Row<'a>>; 14] {
+const fn csv_columns<'a>() -> [Column<MappingRow<'a>>; 14] {
     [
         csv_column("pid", |row| row.process.pid.into()),
         csv_column("image", |row| u64::from(row.process.image).into()),
@@ -128,11 +128,12 @@ impl GovernRecord {
         let mappings = self.processes.iter();
         let mappings =
             mappings.flat_map(|process| process.mappings.iter().map(move |of| (process, of)));
-        let rows = (1..).zip(mappings).map(|(number, (process, of))| Row { number, process, of });
-        let rows: Vec<Row> = rows.collect();
+        let rows =
+            (1..).zip(mappings).map(|(number, (process, of))| MappingRow { number, process, of });
+        let rows: Vec<MappingRow> = rows.collect();
         if !rows.is_empty() {
             parts.push(Part::Table(text_table("", &text_columns(), &rows)));
-            let line = |row: &Row| format!("{}: {}", row.number, file(row.of));
+            let line = |row: &MappingRow| format!("{}: {}", row.number, file(row.of));
             parts.push(Part::List(rows.iter().map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_nothing_to_a_terminal() {
+    fn escapes_control_characters() {
         let report = report(vec![process(vec![MappingRecord::new(
             mapping("/a\x1b[2J\nb", State::Governed, 1 << 24),
             None,
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_observed_is_said() {
+    fn reports_observe_mode() {
         let mut of = process(Vec::new());
         of.mappings_left_alone = 3;
         let mut run = run(vec![of]);

@@ -1,7 +1,7 @@
 //! Pages of synthetic records: escaping, size limits, and rejected input.
 
 use filemap_core::readahead::miss::MAX_MMAP_MISS;
-use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Ran, Record, Run};
+use filemap_job::{EngineKind, Job, JobFlags, JobRuns, JobSpec, Record, Run};
 use serde_json::{Value, json};
 
 use super::page;
@@ -113,8 +113,8 @@ fn program_of(history: &History) -> String {
     };
     let spec = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
     let (engine, environment) = (EngineKind::Model, serde_json::Map::new());
-    let ran = Ran { engine, environment, runs: vec![Run::default()] };
-    let record = Record::of(&spec, ran);
+    let ran = JobRuns { engine, environment, runs: vec![Run::default()] };
+    let record = Record::from_job_runs(&spec, ran);
     RunRecord::new(record, &spec, Some(history), "filemap run p.toml".to_string())
         .report(false)
         .record_json
@@ -158,7 +158,7 @@ fn advised() -> Value {
 const JOB: &str = "workload = 'random'\nfile_size = '64m'";
 
 #[test]
-fn what_users_say_is_escaped() {
+fn escapes_user_text() {
     let path =
         "workload = 'first'\nfile_size = '1m'\nfile = '/tmp/<img src=x onerror=alert(1)>\"&'";
     let page = page(&run_of(path, None)).unwrap();
@@ -236,7 +236,7 @@ fn a_page_of_advice_has_the_answer_and_its_figures() {
 }
 
 #[test]
-fn what_is_no_record_is_told_in_one_line() {
+fn invalid_record_is_a_one_line_error() {
     for (json, words) in [
         ("", "no record of filemap"),
         ("[1]", "no record of filemap"),

@@ -101,7 +101,7 @@ impl Cell {
     }
 
     /// Sets the verdict of a judged cell; `otherwise` is the verdict if `ok` is `None`.
-    pub fn judged(self, ok: Option<bool>, otherwise: &str) -> Cell {
+    pub fn with_judgement(self, ok: Option<bool>, otherwise: &str) -> Cell {
         let verdict = match ok {
             Some(true) => HOLDS,
             Some(false) => FAILS,
@@ -111,7 +111,7 @@ impl Cell {
     }
 
     /// Sets the verdict of an unjudged cell; `otherwise` is the verdict if it is not compared.
-    pub fn compared(self, is_near: Option<bool>, otherwise: &str) -> Cell {
+    pub fn with_comparison(self, is_near: Option<bool>, otherwise: &str) -> Cell {
         let verdict = match is_near {
             Some(true) => NEAR,
             Some(false) => OFF,
@@ -167,7 +167,7 @@ impl Cell {
         T::deserialize(self.at(path)?).ok()
     }
 
-    pub fn is_of(&self, experiment: &str) -> bool {
+    pub fn belongs_to(&self, experiment: &str) -> bool {
         self.experiment.as_deref() == Some(experiment)
     }
 

@@ -112,7 +112,7 @@ impl CellTable {
         let rows = self.values(cells, &[]).into_iter();
         Table {
             title: String::new(),
-            columns: self.columns.iter().map(|column| Head::left(&column.heading)).collect(),
+            columns: self.columns.iter().map(|column| Head::text(&column.heading)).collect(),
             rows: rows.map(|row| row.iter().map(|value| raw(value.as_ref())).collect()).collect(),
         }
     }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_for_programs_are_as_they_are() {
+    fn program_rows_are_unchanged() {
         let text = "rows = [['a'], ['b']]\ncolumns = [['of', '={0}'], ['value', 'in/{0}']]";
         let shown: CellTable = toml::from_str(text).unwrap();
         let rows = shown.csv(&[json!({ "in": { "a": 0.25, "b": true } })]).rows;

@@ -120,8 +120,8 @@ impl Study for ExecOrder {
         conditions().flat_map(both).chain(far_apart).collect()
     }
 
-    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
-        let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
+    fn find(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+        let assumed = Assumptions::from_record(&records[0], LATENCY_NS, BANDWIDTH);
         let pairs = conditions().zip(records.as_chunks::<2>().0);
         let of = |((condition, name, variant), [cold, both]): (_, &[Record; 2])| {
             let (advice, read_ahead_kb): (&str, u64) = condition;
@@ -170,7 +170,7 @@ fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
         job: Some(record.job.clone()),
         ..Cell::new(NAME, figures)
     };
-    cell.judged(published.map(|count| read_ahead == count), MODEL_ONLY)
+    cell.with_judgement(published.map(|count| read_ahead == count), MODEL_ONLY)
 }
 
 /// Compares a published ratio with the first two of `conditions`.
@@ -200,7 +200,7 @@ fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
         error_unit: Some("%".to_string()),
         ..Cell::new(NAME, figures)
     };
-    cell.judged(None, if row.phase == PUBLISHED.fitted { FITTED } else { NOT_COMPARED })
+    cell.with_judgement(None, if row.phase == PUBLISHED.fitted { FITTED } else { NOT_COMPARED })
 }
 
 /// Cost of a page-table walk that would give the published ratio of a phase without I/O.
@@ -226,13 +226,13 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let walks = walks.map(|ns| vec![("walk_ns", format!("{ns:.0}"))]);
     vec![
         ("walks", walks.into_iter().collect()),
-        ("touched", touched(cells).into_iter().collect()),
+        ("touched", touched_values(cells).into_iter().collect()),
         ("assumed", costs.into_iter().collect()),
     ]
 }
 
 /// Pages touched and pages read by the phases.
-fn touched(cells: &[Cell]) -> Option<Values<'_>> {
+fn touched_values(cells: &[Cell]) -> Option<Values<'_>> {
     let after = cells.iter().find(|cell| cell.variant() == VARIANTS[1].1)?;
     let job = job(CONDITIONS[0], VARIANTS[0].1, "exec:cold", None);
     let pages = job.used_pages()?;
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_is_whole() {
+    fn data_is_complete() {
         let ratio = |row: &PhaseRow| row.after_ms / row.before_ms;
         let ratios: Vec<_> = PUBLISHED.rows.iter().map(ratio).collect();
         assert_eq!(format!("{ratios:.3?}"), "[0.495, 0.767]");

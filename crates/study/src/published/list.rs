@@ -17,7 +17,7 @@ pub fn list(command: String) -> Report {
     let row = |(name, figures, source): &(&str, usize, &SeriesSource)| {
         vec![name.to_string(), figures.to_string(), source.status.clone()]
     };
-    let columns = vec![Head::left("series"), Head::right("figures"), Head::left("status")];
+    let columns = vec![Head::text("series"), Head::number("figures"), Head::text("status")];
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     let table = Table { title: String::new(), columns, rows };
     let mut parts = vec![Part::Heading("Published series".to_string()), Part::Table(table.clone())];

@@ -117,7 +117,7 @@ impl Study for MmapMiss {
         matrix().flat_map(of_cell).chain(steps.map(|step| with_more_cache(&first, step))).collect()
     }
 
-    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+    fn find(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let mut left = records;
         let of = |of: CellCoordinates| {
             let (own, rest) = left.split_at(self.seeds_of(of.workload).len());
@@ -134,7 +134,7 @@ impl Study for MmapMiss {
 impl CellCoordinates {
     /// The job: touches 1 % of the file's pages through one mapping, with a cold cache.
     fn job(&self) -> Job {
-        let gib = |count: u64| Some(SizeText::of(count << 30));
+        let gib = |count: u64| Some(SizeText::from_bytes(count << 30));
         let spec = JobFlags {
             workload: Some(self.workload.replace("stride", "stride:")),
             with: Some(self.variant.to_string()),
@@ -202,7 +202,7 @@ impl CellCoordinates {
             ..Cell::new(NAME, figures)
         };
         let ok = published.and_then(|published| tolerance.holds(&gib, published));
-        cell.judged(ok, if row.is_some() { NEEDS_MORE_SEEDS } else { MODEL_ONLY })
+        cell.with_judgement(ok, if row.is_some() { NEEDS_MORE_SEEDS } else { MODEL_ONLY })
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_is_whole() {
+    fn data_is_complete() {
         let cases = &PUBLISHED.case;
         let sizes: Vec<_> = cases.iter().map(|case| (case.file_gib, case.rows.len())).collect();
         assert_eq!(sizes, [(20, 16), (4, 10)]);

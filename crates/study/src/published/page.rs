@@ -103,10 +103,10 @@ fn dots(title: String, cells: &[&Cell], is_first: bool) -> DotTable {
         }
     }
     let mut columns: Vec<DotColumn> =
-        heads.iter().map(|head| DotColumn::Text(Head::left(*head))).collect();
-    columns.extend(["published", "here"].map(|head| DotColumn::Text(Head::right(head))));
+        heads.iter().map(|head| DotColumn::Text(Head::text(*head))).collect();
+    columns.extend(["published", "here"].map(|head| DotColumn::Text(Head::number(head))));
     columns.push(DotColumn::Drawn(scale));
-    columns.extend([Head::right("error"), Head::left("verdict")].map(DotColumn::Text));
+    columns.extend([Head::number("error"), Head::text("verdict")].map(DotColumn::Text));
     let note = if is_first {
         "A ring is the published figure and a dot the one found here, with a line from its minimum \
          to its maximum over seeds or repeats. Each table has one scale; it is logarithmic where \

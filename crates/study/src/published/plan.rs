@@ -64,7 +64,7 @@ impl PublishedPlan {
         for (study, jobs) in self.0.iter().zip(&per_study) {
             let (own, rest) = left.split_at(jobs.len());
             left = rest;
-            all.push(study.found(own, &|total| engines.progress(Some(total)))?);
+            all.push(study.find(own, &|total| engines.progress(Some(total)))?);
         }
         Ok(PublishedRecord::new(all, &records, command))
     }

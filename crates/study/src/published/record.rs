@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_are_missed_have_names_and_figures_of_their_own() {
+    fn missed_cells_have_names_and_figures() {
         let cell = |file_gib: u64, figure: &str| Cell {
             file_gib: Some(file_gib),
             ram_gib: Some(8),
@@ -131,9 +131,9 @@ mod tests {
             unit: Some("GiB read".to_string()),
             published: Some(3.987),
             tolerance: Some("within 1 %".to_string()),
-            ..Cell::new("mmap-miss", json!({ figure: 4.25 })).judged(Some(false), "")
+            ..Cell::new("mmap-miss", json!({ figure: 4.25 })).with_judgement(Some(false), "")
         };
-        let held = cell(1, "gib").judged(Some(true), "");
+        let held = cell(1, "gib").with_judgement(Some(true), "");
         let told = "fail. Published: 3.987, here: 4.250 GiB read. Tolerated: within 1 %.";
         let list = [20, 4].map(|gib| format!("{gib} GiB file, 8 GiB RAM, random: {told}"));
         let cells = [cell(20, "gib"), cell(4, "median"), held];

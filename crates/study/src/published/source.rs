@@ -77,7 +77,7 @@ mod tests {
     use super::super::registry::NAMES;
 
     #[test]
-    fn every_series_says_what_it_does_and_what_became_of_it() {
+    fn every_series_has_summary_and_status() {
         for source in NAMES.map(|name| &Series::find(name).unwrap().source) {
             assert!(!source.does.is_empty() && !source.does.ends_with('.'), "{}", source.does);
             assert!(!source.status.is_empty() && !source.status.ends_with('.'), "{source:?}");

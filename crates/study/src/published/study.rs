@@ -25,8 +25,7 @@ pub trait Study {
     ///
     /// # Errors
     /// If that work fails.
-    fn found(&self, records: &[Record], begin: &BeginProgress<'_>)
-    -> Result<SeriesFindings, Error>;
+    fn find(&self, records: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error>;
 }
 
 /// A study made from options.

@@ -50,7 +50,7 @@ impl CellSummary {
         };
         let fitted = why(|series| &series.fitted_as);
         let unjudged = why(|series| &series.unjudged_as).unwrap_or_default();
-        let mut told = vec![self.held()];
+        let mut told = vec![self.held_text()];
         match (self.fitted, fitted) {
             (0, None) => {}
             (0, Some(why)) => told.push(format!("One parameter is fitted{why}.")),
@@ -71,7 +71,7 @@ impl CellSummary {
         told.join(" ")
     }
 
-    fn held(&self) -> String {
+    fn held_text(&self) -> String {
         match self.judged {
             0 => "No cell is judged.".to_string(),
             judged => format!("{} of {judged} judged cells hold.", self.hold),
@@ -111,12 +111,12 @@ mod tests {
     fn every_cell_is_counted_once() {
         let cell = || Cell::new("vma-retry", json!({}));
         let cells = [
-            cell().judged(Some(true), ""),
-            cell().judged(Some(false), ""),
-            cell().judged(None, FITTED),
-            cell().compared(Some(true), ""),
-            cell().compared(Some(false), ""),
-            cell().judged(None, NOT_COMPARED),
+            cell().with_judgement(Some(true), ""),
+            cell().with_judgement(Some(false), ""),
+            cell().with_judgement(None, FITTED),
+            cell().with_comparison(Some(true), ""),
+            cell().with_comparison(Some(false), ""),
+            cell().with_judgement(None, NOT_COMPARED),
             cell(),
         ];
         let of = CellSummary::from_cells(&cells);

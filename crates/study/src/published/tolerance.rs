@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_outcomes_nothing_holds() {
+    fn bistable_cell_is_undecided() {
         let figures = SampleStats::from_sorted(vec![1.0, 1.1, 223.0, 223.4]).unwrap();
         let inside = [1.05, 50.0, 223.2].map(|published| is_inside(&figures, published));
         assert_eq!(inside, [true, false, true]);

@@ -129,7 +129,7 @@ impl Study for VmaBound {
         shapes.chain(self.programs.iter().flat_map(|(_, jobs)| jobs.clone())).collect()
     }
 
-    fn found(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+    fn find(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let mut outside_after = 0;
         let mut cells = Vec::new();
         let mut records = records.iter();
@@ -156,7 +156,7 @@ impl Study for VmaBound {
             error_unit: Some("pages".to_string()),
             ..Cell::new(NAME, json!({ "cached_outside": outside_after }))
         };
-        cells.push(claim.judged(Some(outside_after == 0), NOT_COMPARED));
+        cells.push(claim.with_judgement(Some(outside_after == 0), NOT_COMPARED));
         Ok((cells, None))
     }
 }
@@ -220,7 +220,7 @@ fn fio_cell(row: &FioRow) -> Cell {
         "published_change_percent": percent(after.median, before.median),
     });
     let name = Some(format!("fio {} {}", row.ioengine, row.rw));
-    Cell { name, ..Cell::new(NAME, figures) }.judged(None, NOT_COMPARED)
+    Cell { name, ..Cell::new(NAME, figures) }.with_judgement(None, NOT_COMPARED)
 }
 
 pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_is_whole() {
+    fn data_is_complete() {
         let five = |row: &FioRow| row.before_mib_s.len() == 5 && row.after_mib_s.len() == 5;
         assert!(PUBLISHED.rows.len() == 4 && PUBLISHED.rows.iter().all(five));
         let jobs = study(&PublishedOptions::default(), StudyLength::Short).unwrap().jobs();

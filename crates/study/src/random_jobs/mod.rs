@@ -16,7 +16,7 @@ pub fn size(pages: u64) -> Option<SizeText> {
 }
 
 /// Random job `number` of the sequence for `seed`. A running kernel can execute every such job.
-pub fn drawn(seed: u64, number: u64) -> JobFlags {
+pub fn draw_job(seed: u64, number: u64) -> JobFlags {
     let mut rng = Rng(Rng(seed).next() ^ number);
     let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
     let pages = least + rng.below(most - least);
@@ -27,7 +27,7 @@ pub fn drawn(seed: u64, number: u64) -> JobFlags {
     let phases = 1 + rng.below(6);
     let mut spec = JobFlags {
         seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText::of(bytes)),
+        file_size: Some(SizeText::from_bytes(bytes)),
         map_offset: size(offset),
         map_len: size(length),
         map_shift: rng.chance(30).then(|| rng.below(512)),

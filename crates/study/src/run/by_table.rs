@@ -25,7 +25,7 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
 pub(crate) const CALLS: &str = "How long calls took that change what is mapped";
 
 /// Waits of the threads of the first run, and the durations of their calls.
-pub(crate) fn waited(record: &Record) -> Vec<Part> {
+pub(crate) fn wait_tables(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first() else { return Vec::new() };
     let calls = waits::calls(CALLS, &run.calls);
     let calls = (!run.calls.is_empty()).then_some(Part::Table(calls));
@@ -47,14 +47,14 @@ pub(crate) fn waited(record: &Record) -> Vec<Part> {
 }
 
 /// The spread over all runs as text; empty if no run has the count.
-fn of_runs(spread: Option<Spread>) -> String {
+fn spread_text(spread: Option<Spread>) -> String {
     spread.map_or(String::new(), |of| with_range(of.median, [of.min as f64, of.max as f64]))
 }
 
 fn files(record: &Record) -> Table {
     let rows = record.summary.files.iter().map(|file| {
         let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
-        [file.name.clone()].into_iter().chain(counts.map(of_runs)).collect()
+        [file.name.clone()].into_iter().chain(counts.map(spread_text)).collect()
     });
     table("file", &["pages read", "major faults", "evicted", "cached"], rows)
 }
@@ -62,14 +62,14 @@ fn files(record: &Record) -> Table {
 /// Columns for mappings and threads; only threads have the last one, their time.
 const COUNTED: [&str; 5] = ["accesses", "pages read", "major faults", "minor faults", "ms"];
 
-fn counted(name: &str, of: &Counters) -> Vec<String> {
+fn counter_row(name: &str, of: &Counters) -> Vec<String> {
     let counts = [of.accesses, of.data_pages_read, of.major_faults, of.minor_faults];
     let counts = counts.map(|count| count.map_or_else(String::new, |count| number(count as f64)));
     [name.to_string()].into_iter().chain(counts).collect()
 }
 
 fn mappings(run: &Run) -> Table {
-    let rows = run.mappings.iter().map(|mapping| counted(&mapping.name, &mapping.counters));
+    let rows = run.mappings.iter().map(|mapping| counter_row(&mapping.name, &mapping.counters));
     table("mapping", &COUNTED[..4], rows)
 }
 
@@ -77,7 +77,7 @@ fn mappings(run: &Run) -> Table {
 fn threads(run: &Run) -> Table {
     let rows = run.threads.iter().filter(|_| run.threads.len() > 1).map(|thread| {
         let ms = thread.elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
-        let mut row = counted(&thread.name, &thread.counters);
+        let mut row = counter_row(&thread.name, &thread.counters);
         row.push(ms);
         row
     });
@@ -90,7 +90,7 @@ fn table(of: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> T
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::{FileRun, JobSpec, Ran, ThreadRun};
+    use filemap_job::{FileRun, JobRuns, JobSpec, ThreadRun};
     use serde_json::Map;
 
     use super::*;
@@ -117,7 +117,7 @@ mod tests {
         };
         let program = JobSpec::from_toml(text).unwrap().validate(None).unwrap();
         let (engine, environment) = (EngineKind::Model, Map::new());
-        Record::of(&program, Ran { engine, environment, runs: vec![run] })
+        Record::from_job_runs(&program, JobRuns { engine, environment, runs: vec![run] })
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_are_told_apart() {
+    fn separates_threads() {
         let mut run = record(1).runs.remove(0);
         assert_eq!(threads(&run).rows.len(), 0);
         for name in ["1", "scan"] {

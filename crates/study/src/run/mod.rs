@@ -1,7 +1,7 @@
 //! `run`: runs one job and reports its figures.
 
 mod by_table;
-mod drawn;
+mod page_parts;
 mod phases;
 #[cfg(test)]
 mod tests;
@@ -12,13 +12,13 @@ use filemap_report::{Part, Report, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use by_table::{CALLS, waited as waits};
-pub(crate) use drawn::cards;
+pub(crate) use by_table::{CALLS, wait_tables as waits};
+pub(crate) use page_parts::cards;
 
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::explain::{self, RunHistory};
-use crate::footer::{Footer, scope_of};
+use crate::footer::{Footer, scope_text};
 use crate::job_input::PlannedJob;
 use crate::json::{in_one_line, to_json};
 use crate::measures::RecordMeasurements;
@@ -92,7 +92,7 @@ impl RunRecord {
             measures: RecordMeasurements::from_record(&record, Some(job)),
             used_pages: job.used_pages(),
             history,
-            scope: scope_of(&record),
+            scope: scope_text(&record),
             command,
             record,
         }
@@ -113,11 +113,11 @@ impl RunRecord {
     /// The report; with `verbose`, it also lists every counter under its JSON name.
     pub fn report(&self, verbose: bool) -> Report {
         let record = &self.record;
-        let measures = self.measures.or_computed(record);
+        let measures = self.measures.get_or_compute(record);
         let mut parts = vec![
             Part::Heading(record::title(record)),
             Part::Cards(cards(record, &measures)),
-            setup::of_record(record),
+            setup::record_setup(record),
             Part::Table(figures_table(record, &measures)),
         ];
         parts.extend(by_table::parts(record));
@@ -127,7 +127,7 @@ impl RunRecord {
                         of them together.";
             parts.push(Part::Paragraph(text.to_string()));
         }
-        parts.extend(by_table::waited(record));
+        parts.extend(by_table::wait_tables(record));
         if spread::seeds(record) > 1 {
             let read = SampleStats::from_sorted(spread::bytes_read(record));
             let note = read.as_ref().and_then(|read| spread::note("The job", read));
@@ -145,7 +145,7 @@ impl RunRecord {
             record::elapsed_note(record),
         ];
         parts.extend(notes.into_iter().flatten().map(Part::Paragraph));
-        parts.extend(drawn::parts(record, self.history.as_ref()));
+        parts.extend(page_parts::parts(record, self.history.as_ref()));
         let is_program = !record.job.is_single_mapping();
         let footer = Footer {
             scope: self.scope.clone(),

@@ -2,7 +2,7 @@
 
 use filemap_job::{Counters, PhaseRun, Record, Run, Spread};
 
-use crate::record::{MAX_ROWS, shortened};
+use crate::record::{MAX_ROWS, shorten_name};
 use filemap_report::Part;
 use filemap_report::Table;
 use filemap_report::units::number;
@@ -25,10 +25,11 @@ pub(super) fn part(record: &Record) -> Option<Part> {
     let first = record.runs.first().filter(has_phases)?;
     let rows = first.phases.iter().enumerate().map(|(index, phase)| {
         let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
-        let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
+        let median =
+            |value: fn(&PhaseRun) -> Option<u64>| Spread::from_samples(runs().filter_map(value));
         let mut row = vec![(index + 1).to_string(), name(phase, first.threads.len())];
         row.extend(SHOWN.map(|(name, _)| {
-            let spread = Spread::of(runs().filter_map(|run| counter(run, name)));
+            let spread = Spread::from_samples(runs().filter_map(|run| counter(run, name)));
             spread.map_or("-".to_string(), |spread| number(spread.median))
         }));
         let elapsed = median(|run| run.elapsed_ns);
@@ -44,7 +45,7 @@ pub(super) fn part(record: &Record) -> Option<Part> {
 /// The row label of a phase, in a job of `threads` threads.
 fn name(phase: &PhaseRun, threads: usize) -> String {
     match threads {
-        0 => shortened(&phase.does, NAME_COLUMNS),
+        0 => shorten_name(&phase.does, NAME_COLUMNS),
         1 => phase.does.clone(),
         _ => format!("{}: {}", phase.thread, phase.does),
     }

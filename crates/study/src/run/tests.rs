@@ -30,7 +30,7 @@ fn a_record_is_reported_as_the_engine_made_it() {
 }
 
 #[test]
-fn what_fails_is_told_as_the_engine_said_it() {
+fn engine_errors_are_passed_on() {
     let mock = Mock::failing("host: run normal 7");
     let error = json(&mock, "on = 'kernel'\nruns = 3", None).unwrap_err();
     assert_eq!(error.one_line(), "host: run normal 7 failed");

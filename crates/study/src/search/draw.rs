@@ -30,7 +30,7 @@ impl JobSpace {
 
     /// Random job `number` of `seed`.
     pub fn random_job(&self, seed: u64, number: u64) -> JobFlags {
-        let mut job = random_jobs::drawn(seed, number);
+        let mut job = random_jobs::draw_job(seed, number);
         let mut rng = Rng(Rng(seed ^ number).next());
         let pages = pages(&job.file_size);
         if rng.chance(30) {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_jobs_of_a_space_are_jobs() {
+    fn most_drawn_jobs_are_valid() {
         let fixed = JobFlags::from_toml("read_ahead_kb = 128\nfile_size = '4m'").unwrap();
         for space in [JobSpace::new(JobFlags::default()), JobSpace::new(fixed.clone())] {
             let mut rng = Rng(1);

@@ -38,7 +38,7 @@ pub struct SearchFindings {
 
 impl SearchFindings {
     /// Number of jobs that ran in both variants.
-    pub(super) fn tried(&self) -> u64 {
+    pub(super) fn tried_jobs(&self) -> u64 {
         self.drawn - self.left_out - self.alike
     }
 

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_is_met_by_what_it_says() {
+    fn goal_matches_its_condition() {
         let cost = |major_faults| RunCost { major_faults, ..RunCost::default() };
         let (one, many) = (cost(1), cost(4096));
         let gain = |goal: Goal| goal.gain(&one, &many);

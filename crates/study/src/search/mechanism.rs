@@ -143,7 +143,7 @@ fn window_difference(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
 
 /// Wording of a decision's kind.
 fn decision_kind(line: &Decision) -> &'static str {
-    match ShownKind::of(line) {
+    match ShownKind::from_decision(line) {
         Some(ShownKind::Faulted) => "goes on with another fault",
         Some(ShownKind::LookedUp) => "looks a page up",
         Some(ShownKind::MapPages) => "maps around the fault",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clipped_window_is_told_by_the_side_that_was_clipped() {
+    fn mechanism_names_clipped_side() {
         let fault = Decision::Faulted { index: PageIndex(9) };
         let log = |second: Decision| vec![fault, second];
         let found = |second| first_difference(&log(window(0, 32, 8)), &log(second)).unwrap();

@@ -85,10 +85,10 @@ impl SearchCase {
 }
 
 /// A case and its group.
-type Row<'a> = (&'a MechanismGroup, &'a SearchCase);
+type CaseRow<'a> = (&'a MechanismGroup, &'a SearchCase);
 
 /// Columns of a case.
-const fn columns<'a>() -> [Column<Row<'a>>; 10] {
+const fn columns<'a>() -> [Column<CaseRow<'a>>; 10] {
     [
         csv_column("mechanism", |row| row.0.mechanism.as_str().into()),
         csv_column("jobs", |row| row.0.jobs.into()),
@@ -105,7 +105,7 @@ const fn columns<'a>() -> [Column<Row<'a>>; 10] {
 
 impl SearchRecord {
     /// Number of drawn jobs.
-    pub fn drawn(&self) -> u64 {
+    pub fn drawn_jobs(&self) -> u64 {
         self.tried + self.left_out + self.alike
     }
 
@@ -118,9 +118,9 @@ impl SearchRecord {
         for (number, group) in self.groups.iter().take(MAX_SHOWN_MECHANISMS).enumerate() {
             parts.push(Part::Paragraph(format!("{}. {}:", number + 1, group.mechanism)));
             let [smallest, by_ratio, _] = &group.cases;
-            parts.extend(self.shown(smallest));
+            parts.extend(self.case_parts(smallest));
             if by_ratio.job != smallest.job {
-                parts.extend(self.shown(by_ratio));
+                parts.extend(self.case_parts(by_ratio));
             }
         }
         if !self.groups.is_empty() {
@@ -128,7 +128,7 @@ impl SearchRecord {
         }
         parts.extend(self.notes.iter().cloned().map(Part::Paragraph));
         let rows = self.groups.iter();
-        let rows: Vec<Row> =
+        let rows: Vec<CaseRow> =
             rows.flat_map(|group| group.cases.iter().map(move |case| (group, case))).collect();
         let json = serde_json::to_string(self).expect("it has keys that are texts");
         Report {
@@ -158,12 +158,12 @@ impl SearchRecord {
     }
 
     /// A case with its command and job file.
-    fn shown(&self, case: &SearchCase) -> [Part; 2] {
+    fn case_parts(&self, case: &SearchCase) -> [Part; 2] {
         let text = format!(
             "{}: {} in {}.",
             case.case.replace('-', " "),
             self.change(case),
-            counted(case.accesses, "access", "accesses"),
+            count_text(case.accesses, "access", "accesses"),
         );
         let file = case.command.starts_with("filemap compare JOB.toml ");
         let file = file.then(|| format!("\n\n# JOB.toml\n{}", case.job.to_toml().trim_end()));
@@ -173,7 +173,7 @@ impl SearchRecord {
 
     /// Number of jobs found and tried.
     fn jobs_found_line(&self) -> String {
-        let jobs = |number: u64| counted(number, "job", "jobs");
+        let jobs = |number: u64| count_text(number, "job", "jobs");
         let tried = format!("{} that ran in both variants", jobs(self.tried));
         let first = match self.groups.len() {
             0 => format!(
@@ -183,7 +183,7 @@ impl SearchRecord {
             kinds => format!(
                 "{} of {tried}, by {}. A mechanism is the first decision that differs.",
                 number(self.groups.iter().map(|group| group.jobs).sum::<u64>() as f64),
-                counted(kinds as u64, "mechanism", "mechanisms"),
+                count_text(kinds as u64, "mechanism", "mechanisms"),
             ),
         };
         let reasons = [
@@ -196,7 +196,7 @@ impl SearchRecord {
         if some.is_empty() {
             return first;
         }
-        let drawn = jobs(self.drawn());
+        let drawn = jobs(self.drawn_jobs());
         format!("{first} Of {drawn} drawn, {some} are not counted.")
     }
 
@@ -206,13 +206,13 @@ impl SearchRecord {
             row.into_iter().chain(group.cases.iter().map(|case| self.change(case))).collect()
         });
         let columns = ["", "jobs", "smallest job", "largest ratio", "largest difference"];
-        let columns = columns.map(Head::right).to_vec();
+        let columns = columns.map(Head::number).to_vec();
         Table { title: String::new(), columns, rows: rows.collect() }
     }
 }
 
 /// `1 job`, `2 jobs`.
-fn counted(things: u64, one: &str, several: &str) -> String {
+fn count_text(things: u64, one: &str, several: &str) -> String {
     format!("{} {}", number(things as f64), if things == 1 { one } else { several })
 }
 

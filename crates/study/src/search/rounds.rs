@@ -92,11 +92,11 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             let fates = parallel::map(vec![(); specs.len()], |()| {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let is_tried = before == 0 && at == 0 || goes_on();
-                let fate = is_tried.then(|| self.tried(specs[at].clone())).transpose()?;
+                let fate = is_tried.then(|| self.try_job(specs[at].clone())).transpose()?;
                 progress.advance();
                 Ok::<_, Error>((at, fate))
             })?;
-            found.add_all(in_order(fates), self.goal, &mut reason);
+            found.add_all(drain_in_order(fates), self.goal, &mut reason);
             if found.drawn == end && found.drawn == found.left_out + found.alike {
                 return Err(reason.unwrap_or_else(|| self.no_difference()));
             }
@@ -143,11 +143,11 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         self.space.vary_job(&like.job, &mut rng)
     }
 
-    fn tried(&self, spec: JobFlags) -> Result<DrawOutcome, Error> {
+    fn try_job(&self, spec: JobFlags) -> Result<DrawOutcome, Error> {
         let [first, second] = self.variants;
         let release = input::host_release();
         let job = |variant: &Variant| {
-            variant.applied(&spec).validate(release.as_deref()).map_err(Error::from)
+            variant.apply_to(&spec).validate(release.as_deref()).map_err(Error::from)
         };
         let jobs = match (job(first), job(second)) {
             (Ok(first), Ok(second)) => [first, second],
@@ -182,7 +182,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     pub fn restore(&self, mut state: SearchState) -> Result<Option<SearchFindings>, Error> {
         let kept = cases(state.found.mechanisms.values_mut());
         let are_so = parallel::map(kept, |(mechanism, _, case)| {
-            Ok::<_, Error>(match self.tried(case.job.clone())? {
+            Ok::<_, Error>(match self.try_job(case.job.clone())? {
                 DrawOutcome::Found(now, again) => now == mechanism && *again == *case,
                 _ => false,
             })
@@ -208,7 +208,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
                 None => format!("Interrupted after {} jobs; {WITH_STATE}.", found.drawn),
             });
         }
-        let (left_out, alike, tried) = (found.left_out, found.alike, found.tried());
+        let (left_out, alike, tried) = (found.left_out, found.alike, found.tried_jobs());
         let groups = self.groups(found, before)?;
         if self.keeper.interruptions() > u32::from(before > 0) {
             notes.push("Not all jobs were fully shrunk.".to_string());
@@ -234,7 +234,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     /// If no job can run with these machine keys.
     pub fn footer(&self, command: String) -> Result<Footer, Error> {
         let record = |variant: &Variant| {
-            let of_variant = variant.applied(&JobFlags::default());
+            let of_variant = variant.apply_to(&JobFlags::default());
             // Any job: the footer only depends on the engine and machine.
             let place = JobFlags {
                 workload: Some("first".to_string()),
@@ -243,8 +243,8 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
                 ..self.space.machine_keys(of_variant.kernel)
             };
             let job = place.validate(input::host_release().as_deref())?;
-            let ran = ModelEngine { profile: self.profile }.ran(&job, Vec::new());
-            Ok::<_, Error>(Record::of(&job, provenance::stamped(ran)))
+            let ran = ModelEngine { profile: self.profile }.job_runs(&job, Vec::new());
+            Ok::<_, Error>(Record::from_job_runs(&job, provenance::stamped(ran)))
         };
         let [first, second] = self.variants;
         Ok(Footer::new(&[record(first)?, record(second)?], command))
@@ -282,7 +282,9 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             if self.keeper.interruptions() > before || !self.space.has(spec) {
                 return Ok(None);
             }
-            let DrawOutcome::Found(now, case) = self.tried(spec.clone())? else { return Ok(None) };
+            let DrawOutcome::Found(now, case) = self.try_job(spec.clone())? else {
+                return Ok(None);
+            };
             let (now_ratio, now_cost) = case.gain(self.goal);
             let holds = [true, now_ratio >= ratio, now_cost >= cost][of];
             Ok((now == mechanism && holds).then_some(*case))
@@ -301,7 +303,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         case.job.machine = case.job.machine.filter(|name| machine_profile::needs_flag(name));
         let job = case.job.validate(input::host_release().as_deref())?;
         let kernel = job.rules.kernel.name().to_string();
-        let flags = in_flags(JobFlags { kernel: Some(kernel), ..case.job.clone() });
+        let flags = into_flags(JobFlags { kernel: Some(kernel), ..case.job.clone() });
         let command = match flags.phase.as_slice() {
             [] => format!("filemap compare {}", flags.flags().join(" ")),
             _ => "filemap compare JOB.toml".to_string(),
@@ -313,7 +315,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
 
 /// `job` with its only phase as flags, if flags can express it: a phase with a seed of its own
 /// stays in a job file.
-fn in_flags(mut job: JobFlags) -> JobFlags {
+fn into_flags(mut job: JobFlags) -> JobFlags {
     match job.phase.pop() {
         Some(only) if job.phase.is_empty() && only.seed.is_none() => JobFlags {
             workload: only.workload,
@@ -347,7 +349,9 @@ pub fn variants_flag(variants: &[String; 2]) -> String {
 }
 
 /// Outcomes of the jobs of a round in order, up to the first that was not tried.
-fn in_order(mut fates: Vec<(usize, Option<DrawOutcome>)>) -> impl Iterator<Item = DrawOutcome> {
+fn drain_in_order(
+    mut fates: Vec<(usize, Option<DrawOutcome>)>,
+) -> impl Iterator<Item = DrawOutcome> {
     fates.sort_by_key(|(at, _)| *at);
     fates.into_iter().map_while(|(_, fate)| fate)
 }

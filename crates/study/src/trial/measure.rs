@@ -125,7 +125,7 @@ impl MeasureComparison {
             ratio: (after.median > 0.0).then(|| before.median / after.median),
             change_percent: tested.change_percent(),
             p_value: tested.p_value,
-            verdict: tested.verdict.said(measure.verdict_words()).to_string(),
+            verdict: tested.verdict.describe(measure.verdict_words()).to_string(),
             error: None,
             ok: None,
         }

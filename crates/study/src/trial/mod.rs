@@ -15,7 +15,7 @@ use filemap_attach::program::{Program, launch_error};
 use filemap_govern::{AdviceEnforcer, AdviceRule, EnforcementReport};
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::metered::MeteredRun;
-use filemap_kernel::{Error as KernelError, cold, metered, page_size, shutdown};
+use filemap_kernel::{Error as KernelError, cold_cache, metered, page_size, shutdown};
 
 use crate::engine::{Engines, Progress};
 use crate::error::Error;
@@ -159,7 +159,7 @@ fn drop_all<'a>(
     let mut cached_bytes = 0;
     for path in paths {
         let opened = File::open(path).map_err(|error| error.to_string());
-        let dropped = opened.map(|file| cold::drop_open_file(&file, path));
+        let dropped = opened.map(|file| cold_cache::drop_open_file(&file, path));
         let reason = match dropped {
             Ok(Ok(())) => continue,
             Ok(Err(KernelError::StillCached { pages, .. })) => {

@@ -72,7 +72,7 @@ pub fn spread<'a>(
     runs: impl IntoIterator<Item = &'a RunSample>,
     value: fn(&RunSample) -> u64,
 ) -> Spread {
-    Spread::of(runs.into_iter().map(value)).expect("each variant has a run")
+    Spread::from_samples(runs.into_iter().map(value)).expect("each variant has a run")
 }
 
 /// An aspect of behaviour that advice must not change: its name, and a text that is equal for equal

@@ -62,7 +62,7 @@ impl Verdict {
     }
 
     /// Renders the verdict with words for the figure, such as [`TIME_WORDS`].
-    pub const fn said(self, [less, more]: [&'static str; 2]) -> &'static str {
+    pub const fn describe(self, [less, more]: [&'static str; 2]) -> &'static str {
         match self {
             Verdict::Less => less,
             Verdict::More => more,
@@ -98,7 +98,7 @@ impl TestResult {
     /// Tests independent runs as two samples.
     pub fn unpaired(before: &[f64], after: &[f64], margin: Margin) -> TestResult {
         let least = least_p_value(before.len(), after.len());
-        let tested = TestResult::untested([before, after], p_value(before, after), least);
+        let tested = TestResult::not_tested([before, after], p_value(before, after), least);
         if margin.spans(tested.before, tested.after) {
             return tested;
         }
@@ -110,8 +110,8 @@ impl TestResult {
         let changes = before.iter().zip(after).filter_map(|(old, own)| percent(*own, *old));
         let changes: Vec<f64> = changes.collect();
         let least = least_paired_p_value(before.len().min(after.len()));
-        let tested = TestResult::untested([before, after], paired_p_value(&changes), least);
-        tested.with_verdict(Verdict::from_exact(0.0, median_of(&changes), Margin::NONE))
+        let tested = TestResult::not_tested([before, after], paired_p_value(&changes), least);
+        tested.with_verdict(Verdict::from_exact(0.0, median_or_zero(&changes), Margin::NONE))
     }
 
     /// Applies `verdict` where the test is significant.
@@ -125,8 +125,8 @@ impl TestResult {
     }
 
     /// Medians and p-values, before the verdict is applied.
-    fn untested(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> TestResult {
-        let [before, after] = samples.map(median_of);
+    fn not_tested(samples: [&[f64]; 2], p_value: f64, least_p_value: f64) -> TestResult {
+        let [before, after] = samples.map(median_or_zero);
         let (verdict, runs) = (Verdict::NoDifference, samples.map(<[f64]>::len));
         TestResult { verdict, before, after, p_value, least_p_value, runs }
     }
@@ -159,7 +159,7 @@ pub fn samples(figures: impl IntoIterator<Item = u64>) -> Vec<f64> {
 }
 
 /// The median; 0 for no samples.
-pub fn median_of(samples: &[f64]) -> f64 {
+pub fn median_or_zero(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     median(&sorted).unwrap_or(0.0)
@@ -175,7 +175,7 @@ const SDS_PER_MAD: f64 = 1.4826;
 /// Positions of the outliers. Empty if more than half of the samples are identical, since the MAD
 /// is 0 then.
 pub fn outliers(samples: &[u64]) -> Vec<usize> {
-    let Some(spread) = Spread::of(samples.iter().copied()) else { return Vec::new() };
+    let Some(spread) = Spread::from_samples(samples.iter().copied()) else { return Vec::new() };
     let limit = OUTLIER_SDS * SDS_PER_MAD * spread.mad;
     let far = |sample: u64| spread.mad > 0.0 && (sample as f64 - spread.median).abs() > limit;
     (0..samples.len()).filter(|&position| far(samples[position])).collect()
@@ -193,13 +193,13 @@ mod tests {
         assert_eq!(outliers(&[]), [0; 0]);
     }
 
-    fn of(before: &[u64], after: &[u64], margin: Margin) -> Verdict {
+    fn verdict_between(before: &[u64], after: &[u64], margin: Margin) -> Verdict {
         let [before, after] = [before, after].map(|own| samples(own.iter().copied()));
         TestResult::unpaired(&before, &after, margin).verdict
     }
 
     #[test]
-    fn a_difference_is_told_from_chance_and_from_a_tie() {
+    fn separates_difference_chance_and_tie() {
         for (before, after, margin, verdict) in [
             (&[9; 3][..], &[1; 3][..], Margin::NONE, Verdict::NotTested),
             (&[9; 5], &[1; 5], Margin::NONE, Verdict::Less),
@@ -211,13 +211,17 @@ mod tests {
             (&[100; 5], &[106; 5], Margin::share(0.05), Verdict::More),
             (&[100; 3], &[104; 3], Margin { least: 4.0, share: 0.01 }, Verdict::NoDifference),
         ] {
-            assert_eq!(of(before, after, margin), verdict, "{before:?}, {after:?}, {margin:?}");
+            assert_eq!(
+                verdict_between(before, after, margin),
+                verdict,
+                "{before:?}, {after:?}, {margin:?}"
+            );
         }
     }
 
     /// The machine slows down from pair to pair by more than the two runs of any pair differ.
     #[test]
-    fn what_slows_both_of_a_pair_down_takes_no_part() {
+    fn common_slowdown_cancels_in_pairs() {
         let before: Vec<f64> = (0..9).map(|pair| 100.0 + 50.0 * f64::from(pair)).collect();
         let after: Vec<f64> = before.iter().map(|own| own * 0.95).collect();
         let paired = TestResult::paired(&before, &after);
@@ -225,11 +229,11 @@ mod tests {
         let unpaired = TestResult::unpaired(&before, &after, Margin::NONE);
         assert_eq!(unpaired.verdict, Verdict::NoDifference);
         let few = TestResult::paired(&before[..5], &after[..5]);
-        assert_eq!(few.verdict.said(TIME_WORDS), "not tested");
+        assert_eq!(few.verdict.describe(TIME_WORDS), "not tested");
     }
 
     #[test]
-    fn what_rose_beyond_noise_is_worse() {
+    fn rise_beyond_noise_is_worse() {
         for (before, after, worse) in [
             (&[1][..], &[4096][..], true),
             (&[0], &[1], true),
@@ -252,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exact_needs_no_test() {
+    fn exact_figures_need_no_test() {
         let of = |after| Verdict::from_exact(100.0, after, Margin::share(0.05));
         assert_eq!(
             [94.0, 95.0, 105.0].map(of),
             [Verdict::Less, Verdict::NoDifference, Verdict::NoDifference]
         );
-        assert_eq!(of(106.0).said(AMOUNT_WORDS), "more");
+        assert_eq!(of(106.0).describe(AMOUNT_WORDS), "more");
     }
 }

@@ -7,7 +7,7 @@ use filemap_core::rules::{Kernel, Rules};
 use filemap_core::series::{Series, Switch};
 
 use super::Finding;
-use super::model::{PATH, Row, SOURCE, module_at, quoted, rows};
+use super::model::{PATH, SOURCE, TableRow, module_at, quoted, rows};
 use super::outline::{Item, Kind, outline};
 use crate::repository::Repository;
 
@@ -93,7 +93,7 @@ fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
 }
 
 /// Constants have a row with their value.
-fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+fn constants(module: &Module<'_>, rows: &[TableRow<'_>], findings: &mut Vec<Finding>) {
     if NO_RULES.contains(&module.name.as_str()) && !FACT_MODULES.contains(&module.name.as_str()) {
         return;
     }
@@ -104,7 +104,7 @@ fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>)
         }
         let name = format!("{}::{}", module.name, item.name);
         let row = rows.iter().find(|row| quoted(row.cells[0]).any(|named| named == name));
-        let value = |row: &&Row<'_>| quoted(row.cells[1]).next().map(|v| v.replace(' ', ""));
+        let value = |row: &&TableRow<'_>| quoted(row.cells[1]).next().map(|v| v.replace(' ', ""));
         let message = match row.as_ref().map(value) {
             None => format!("{PATH} has no row for the constant `{name}`"),
             Some(value) if value.as_deref() != Some(item.body.as_str()) => {
@@ -118,7 +118,7 @@ fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>)
 
 /// Each difference between kernels has a row with the value of each kernel and the functions that
 /// read it.
-fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+fn fields(modules: &[Module<'_>], rows: &[TableRow<'_>], findings: &mut Vec<Finding>) {
     let by_kernel = Kernel::ALL.map(|kernel| values(&Rules::new(kernel, Series::BASELINE)));
     for (index, (field, _)) in by_kernel[0].iter().enumerate() {
         if NOT_IN_TABLE.contains(&field.as_str()) {
@@ -149,7 +149,7 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
 }
 
 /// Each switch has a row with the functions that read it.
-fn switches(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+fn switches(modules: &[Module<'_>], rows: &[TableRow<'_>], findings: &mut Vec<Finding>) {
     for switch in Switch::ALL {
         // A missing row is reported by `model`.
         let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|n| n == switch.name()))
@@ -176,7 +176,7 @@ fn readers(modules: &[Module<'_>], reads: impl Fn(&str, &str) -> bool) -> BTreeS
 /// The message if a row's column does not name exactly these functions.
 fn compare_readers(
     readers: &BTreeSet<String>,
-    row: &Row<'_>,
+    row: &TableRow<'_>,
     column: usize,
     name: &str,
 ) -> Option<String> {
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     const CODE: &str = "
-const MOST: u64 = 5;
+const MAX_SIZE: u64 = 5;
 pub fn rule(limits: &Limits) -> bool {
     limits.rules.maps_whole_folio
 }
@@ -260,7 +260,7 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
 
 | Constant | Value | Kernel |
 |---|---|---|
-| `a::MOST` | `5` | `K` |
+| `a::MAX_SIZE` | `5` | `K` |
 
 | Switch | Changes | Branch in |
 |---|---|---|
@@ -309,10 +309,10 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
         let changed = CODE.replace("= 5", "= 6");
         assert_eq!(
             messages(&changed, TABLES),
-            ["`a::MOST` is 6, but docs/MODEL.md has another value"]
+            ["`a::MAX_SIZE` is 6, but docs/MODEL.md has another value"]
         );
-        let added = format!("{CODE}pub const LEAST: u64 = 1;\n");
-        let found = ["docs/MODEL.md has no row for the constant `a::LEAST`"];
+        let added = format!("{CODE}pub const MIN_SIZE: u64 = 1;\n");
+        let found = ["docs/MODEL.md has no row for the constant `a::MIN_SIZE`"];
         assert_eq!(messages(&added, TABLES), found);
     }
 

@@ -32,7 +32,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 
 /// `filemap` commands in shell blocks are accepted by the command line.
 fn commands(file: &File, findings: &mut Vec<Finding>) {
-    for (line, text) in markdown::join_commands(markdown::lines_of(&file.text, "sh")) {
+    for (line, text) in markdown::join_commands(markdown::code_lines(&file.text, "sh")) {
         let Some(command) = markdown::filemap_command(&text) else { continue };
         let words = command.split_whitespace().take_while(|word| !["|", ">"].contains(word));
         if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
@@ -52,7 +52,7 @@ fn commands(file: &File, findings: &mut Vec<Finding>) {
 fn job_files(file: &File, repository: &Repository, findings: &mut Vec<Finding>) {
     let mut available: Vec<String> =
         markdown::shown_files(&file.text).into_iter().map(|(name, _)| name.to_string()).collect();
-    for (line, text) in markdown::join_commands(markdown::lines_of(&file.text, "sh")) {
+    for (line, text) in markdown::join_commands(markdown::code_lines(&file.text, "sh")) {
         let Some(command) = markdown::filemap_command(&text) else { continue };
         let mut words = command.split_whitespace();
         while let Some(word) = words.next() {
@@ -106,7 +106,7 @@ fn ci_runs_the_tests(repository: &Repository, findings: &mut Vec<Finding>) {
     let (Some(readme), Some(ci)) = (repository.text(README), repository.text(CI)) else {
         return;
     };
-    let tests: Vec<_> = markdown::lines_of(readme, "sh")
+    let tests: Vec<_> = markdown::code_lines(readme, "sh")
         .into_iter()
         .map(|(number, line)| (number, markdown::strip_comment(line)))
         .filter(|(_, line)| line.starts_with("cargo test"))

@@ -37,13 +37,13 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 }
 
 /// A row of a table.
-pub struct Row<'a> {
+pub struct TableRow<'a> {
     pub line: usize,
     pub cells: Vec<&'a str>,
 }
 
 /// The rows of all tables with these headings.
-pub fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<Row<'a>> {
+pub fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<TableRow<'a>> {
     let mut rows = Vec::new();
     let mut within = false;
     for (index, line) in text.lines().enumerate() {
@@ -56,9 +56,9 @@ pub fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<Row<'a>> {
         if cells == columns {
             within = true;
         } else if within && !cells[0].starts_with('-') && cells.len() == columns.len() {
-            rows.push(Row { line: index + 1, cells });
+            rows.push(TableRow { line: index + 1, cells });
         } else if within && cells.len() != columns.len() {
-            rows.push(Row { line: index + 1, cells: vec![""; columns.len()] });
+            rows.push(TableRow { line: index + 1, cells: vec![""; columns.len()] });
         }
     }
     rows
@@ -71,7 +71,7 @@ pub fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 
 /// A row names existing items, and has something in every column.
 fn targets(
-    row: &Row<'_>,
+    row: &TableRow<'_>,
     [source, tests]: [&str; 2],
     repository: &Repository,
     findings: &mut Vec<Finding>,
@@ -84,10 +84,10 @@ fn targets(
         for name in quoted(row.cells[column]) {
             match locate(name, directory, repository) {
                 None => {
-                    let module = module_of(name).join("/");
+                    let module = module_path(name).join("/");
                     missing(format!("'{name}': {directory}{module}.rs does not exist"));
                 }
-                Some(file) if !items_of(name).all(|item| declares(&file.text, item)) => {
+                Some(file) if !item_names(name).all(|item| declares(&file.text, item)) => {
                     missing(format!("'{name}': {} does not declare it", file.path));
                 }
                 Some(_) => {}
@@ -99,13 +99,13 @@ fn targets(
 /// The file of the module that `name` names an item of: `a::b::Item` is declared in `a/b.rs` or
 /// `a/b/mod.rs`, and `a::function` in `a.rs` or `a/mod.rs`.
 fn locate<'a>(name: &str, directory: &str, repository: &'a Repository) -> Option<&'a File> {
-    let module = module_of(name).join("/");
+    let module = module_path(name).join("/");
     let paths = [format!("{directory}{module}.rs"), format!("{directory}{module}/mod.rs")];
     repository.files.iter().find(|file| paths.contains(&file.path))
 }
 
 /// The module path of `name`: the parts before the item, which starts at the first capital.
-fn module_of(name: &str) -> Vec<&str> {
+fn module_path(name: &str) -> Vec<&str> {
     let parts: Vec<&str> = name.split("::").collect();
     let is_module = |part: &&&str| part.starts_with(|c: char| c.is_ascii_lowercase());
     let modules = parts[..parts.len() - 1].iter().take_while(is_module);
@@ -113,8 +113,8 @@ fn module_of(name: &str) -> Vec<&str> {
 }
 
 /// The parts of `name` after its module path.
-fn items_of(name: &str) -> impl Iterator<Item = &str> {
-    name.split("::").skip(module_of(name).len())
+fn item_names(name: &str) -> impl Iterator<Item = &str> {
+    name.split("::").skip(module_path(name).len())
 }
 
 /// The module path of a source file: `a::b` for `a/b.rs` and `a/b/mod.rs`.
@@ -138,7 +138,7 @@ fn declares(code: &str, item: &str) -> bool {
 
 /// Each mirror under `source` has a row with its name and its kernel functions.
 fn every_mirror(
-    rows: &[Row<'_>],
+    rows: &[TableRow<'_>],
     source: &str,
     repository: &Repository,
     findings: &mut Vec<Finding>,
@@ -146,10 +146,10 @@ fn every_mirror(
     for file in repository.under(source, ".rs") {
         let module = module_at(&file.path);
         for mirror in mirrors(file) {
-            let names_it = |row: &&Row<'_>| {
+            let names_it = |row: &&TableRow<'_>| {
                 quoted(row.cells[3]).any(|ours| {
-                    module_of(ours).join("::") == module
-                        && items_of(ours).any(|item| item == mirror.name)
+                    module_path(ours).join("::") == module
+                        && item_names(ours).any(|item| item == mirror.name)
                 })
             };
             let rows: Vec<_> = rows.iter().filter(names_it).collect();
@@ -166,7 +166,7 @@ fn every_mirror(
 }
 
 /// Each switch has a row. Its readers are checked by `catalog`.
-fn every_switch(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+fn every_switch(rows: &[TableRow<'_>], findings: &mut Vec<Finding>) {
     for switch in Switch::ALL {
         if !rows.iter().any(|row| quoted(row.cells[0]).any(|named| named == switch.name())) {
             let message = format!("no row for the switch {}", switch.name());
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn resolves_module_paths() {
-        let at = |name: &str| module_of(name).join("/");
+        let at = |name: &str| module_path(name).join("/");
         assert_eq!(at("a::does"), "a");
         assert_eq!(at("a::b::does"), "a/b");
         assert_eq!(at("a::b::Type::does"), "a/b");

@@ -42,7 +42,7 @@ fn collect(tokens: TokenStream, in_type: Option<&str>, items: &mut Vec<Item>) {
             "pub" => public = true,
             "#" => test |= next == "[cfg(test)]",
             "fn" | "const" | "impl" | "mod" if word != "const" || next != "fn" => {
-                let end = end_of(&tokens, index);
+                let end = item_end(&tokens, index);
                 let rest = &tokens[index + 1..=end];
                 if !test {
                     item(&word, rest, in_type, public, items);
@@ -51,7 +51,7 @@ fn collect(tokens: TokenStream, in_type: Option<&str>, items: &mut Vec<Item>) {
                 (public, test) = (false, false);
             }
             "struct" | "enum" | "trait" | "use" | "type" | "macro_rules" | "static" => {
-                index = end_of(&tokens, index);
+                index = item_end(&tokens, index);
                 (public, test) = (false, false);
             }
             _ => {}
@@ -92,7 +92,7 @@ fn item(
 }
 
 /// The index of the last token of the item at `start`: its body, or a semicolon.
-fn end_of(tokens: &[TokenTree], start: usize) -> usize {
+fn item_end(tokens: &[TokenTree], start: usize) -> usize {
     let is_end = |token: &TokenTree| is_body(token) || text(token) == ";";
     let is_constant = text(&tokens[start]) == "const" || text(&tokens[start]) == "use";
     let is_last = |token: &TokenTree| if is_constant { text(token) == ";" } else { is_end(token) };
@@ -161,7 +161,7 @@ pub const CAP: PageCount = PageCount(1_000 + 1);
 pub struct Visit<'a> { credit: &'a [u32; 2] }
 
 impl<'a> Visit<'a> {
-    const MOST: u32 = 3;
+    const MAX_CREDIT: u32 = 3;
 
     fn credit(&self, limits: &Limits) -> u32 {
         let f = |x| x;
@@ -191,7 +191,7 @@ fn last() {}
         };
         assert_eq!(names(Kind::Function), ["free", "last"]);
         assert_eq!(names(Kind::Method), ["Visit::credit", "Outer::record"]);
-        assert_eq!(names(Kind::Constant), ["CAP", "Visit::MOST"]);
+        assert_eq!(names(Kind::Constant), ["CAP", "Visit::MAX_CREDIT"]);
         let named = |name| items.iter().find(|item| item.name == name).unwrap();
         assert_eq!(named("CAP").body, "PageCount(1_000+1)");
         assert_eq!((named("CAP").line, named("CAP").public), (6, true));

@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 use filemap_attach::process::{check_is_process, with_children};
 use filemap_attach::{Error as Refused, cgroup};
-use filemap_govern::{GovernTarget, ready, run_directory};
+use filemap_govern::{GovernTarget, readiness, run_directory};
 use filemap_study::govern::{self, GovernRecord};
 
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::parent::{BlockedSignals, STOP_SIGNALS};
 use crate::output::Inputs;
-use crate::{Outcome, say};
+use crate::{Outcome, print_message};
 
 /// Polling interval for the end of processes and for signals.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Polling interval until the initial mappings of the processes are known.
-const LOOK_WHETHER_READY_EVERY: Duration = Duration::from_millis(2);
+const READY_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Signals that are ignored here.
-const UNHEEDED: [i32; 5] =
+const IGNORED_SIGNALS: [i32; 5] =
     [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
 
 /// Governs running processes until they exit, the time is over, or a signal arrives.
@@ -37,12 +37,12 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
         if !is_told && session.is_ready() {
             // Notifies the parent, which may wait for it. Errors are ignored, as the socket may be
             // gone.
-            let _ = ready::notify();
+            let _ = readiness::notify();
             is_told = true;
         }
-        match waited.next_within(if is_told { LOOK_EVERY } else { LOOK_WHETHER_READY_EVERY }) {
+        match waited.next_within(if is_told { POLL_INTERVAL } else { READY_POLL_INTERVAL }) {
             None => {}
-            Some(signal) if UNHEEDED.contains(&signal) => {}
+            Some(signal) if IGNORED_SIGNALS.contains(&signal) => {}
             Some(signal) if STOP_SIGNALS.contains(&signal) => waited.stop(signal),
             Some(_) => break,
         }
@@ -88,8 +88,11 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
         )));
     }
     match found {
-        0 => say("no killed governor has left advice for mappings of these processes"),
-        found => say(format!("the advice of {} is restored", super::counted(found))),
+        0 => print_message("no killed governor has left advice for mappings of these processes"),
+        found => print_message(format!(
+            "the advice of {} is restored",
+            super::count_mappings_text(found)
+        )),
     }
     Ok(Outcome::Done)
 }
@@ -98,7 +101,7 @@ pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
 fn tell_children(named: &[u32]) {
     let others = with_children(named).split_off(named.len());
     if let Some(first) = others.first() {
-        say(format!(
+        print_message(format!(
             "{} that they started earlier are not governed; name them too, as in --pid {first}, or \
              give the --cgroup of all",
             match others.len() {

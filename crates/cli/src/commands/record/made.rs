@@ -15,8 +15,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::govern;
-use crate::output::{self, Inputs, Target};
-use crate::{Outcome, ended, say};
+use crate::output::{self, Inputs, OutputFile};
+use crate::{Outcome, exit_status, print_message};
 
 /// Runs a program and records its file accesses.
 pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
@@ -28,7 +28,7 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
         ));
     }
     let usual = program.path.file_name().unwrap_or_default().to_string_lossy();
-    let name = super::place(args.output.as_deref(), &usual)?;
+    let name = super::output_path(args.output.as_deref(), &usual)?;
     let mut inputs = Inputs::default();
     inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_part("--output", &name, &inputs)?;
@@ -42,10 +42,10 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
         (target, &name),
         &options,
         args.change_settings,
-        |line| say(line),
+        |line| print_message(line),
     )?;
     drop(waited);
-    Ok(ended::outcome(ended, finish(outcome, &name, &options)))
+    Ok(exit_status::outcome(ended, finish(outcome, &name, &options)))
 }
 
 /// Records running processes until they exit, the duration is over, or a signal arrives.
@@ -58,7 +58,7 @@ pub fn processes(args: &RecordArgs) -> Result<Outcome, Error> {
         let all: Vec<String> = pids.iter().map(u32::to_string).collect();
         all.join("-")
     });
-    let name = super::place(args.output.as_deref(), &shown.replace('/', "-"))?;
+    let name = super::output_path(args.output.as_deref(), &shown.replace('/', "-"))?;
     let target = output::open_part("--output", &name, &Inputs::default())?;
     let is_interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -69,7 +69,7 @@ pub fn processes(args: &RecordArgs) -> Result<Outcome, Error> {
     let is_ended = || is_interrupted.load(Ordering::Acquire);
     let outcome =
         record_processes((&pids, args.cold), (target, &name), &options, is_ended, |line| {
-            say(line)
+            print_message(line)
         })?;
     finish(outcome, &name, &options)?;
     Ok(Outcome::Done)
@@ -83,11 +83,11 @@ fn options(args: &RecordArgs) -> RecordOptions {
 
 /// Moves the recording into place, and reports what may be missing from it.
 fn finish(
-    mut outcome: RecordOutcome<Target>,
+    mut outcome: RecordOutcome<OutputFile>,
     name: &str,
     options: &RecordOptions,
 ) -> Result<(), Error> {
-    outcome.unrestored_message().iter().for_each(say);
+    outcome.unrestored_message().iter().for_each(print_message);
     let (target, totals) = outcome.take_output()?;
     let mut files = Inputs::default();
     outcome.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
@@ -97,12 +97,12 @@ fn finish(
         return Err(error.into());
     }
     if let Some(reason) = outcome.incomplete_reason(name, totals) {
-        say(reason);
+        print_message(reason);
     } else if totals.touches == 0 {
-        say(options.no_touch_message());
+        print_message(options.no_touch_message());
     } else if stderr().is_terminal() {
         let which = if options.changes { "" } else { "first " };
-        say(format!("{} {which}touches of pages are in '{name}'", totals.touches));
+        print_message(format!("{} {which}touches of pages are in '{name}'", totals.touches));
     }
     Ok(())
 }

@@ -154,7 +154,7 @@ fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
 
 #[test]
 #[ignore = "drives a browser"]
-fn what_is_wrong_with_a_page_is_found() {
+fn page_check_finds_errors() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("pages-wrong");
     let page = |body: &str| {

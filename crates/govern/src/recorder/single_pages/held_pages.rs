@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::trace_points::TraceEvent;
+use filemap_attach::tracepoints::TraceEvent;
 use filemap_attach::{EventSource, MappedRange, drain_lru_batches, mapped_pages, now_ns};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::{self, CacheStat};

@@ -1,7 +1,7 @@
 //! Makes every first touch of a recorded mapping a fault of its own: the mapping is advised
 //! MADV_RANDOM from outside, and pages that were read before are dropped.
 
-mod advised;
+mod advised_mapping;
 mod held_pages;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -12,16 +12,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, ReadaheadMode};
-use filemap_attach::trace_points::TraceEvent;
+use filemap_attach::tracepoints::TraceEvent;
 use filemap_attach::{
     EventSource, FileId, MappedRange, MemoryAdvice, Refusal, advise_all, advise_any, now_ns,
 };
-use filemap_kernel::cold::drop_pages;
+use filemap_kernel::cold_cache::drop_pages;
 use filemap_kernel::residency::CacheStat;
 
 use crate::journal::{AdviceJournal, start_ticks};
 use crate::run_directory::run_directory;
-use advised::AdvisedMapping;
+use advised_mapping::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
 
 /// Time limit of an attempt to hold a thread: zero tries each thread of the process once.

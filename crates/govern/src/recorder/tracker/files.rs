@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::FileId;
-use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
+use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;

@@ -1,6 +1,6 @@
 //! Handles mmap, mremap and mprotect events of tracked processes.
 
-use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
+use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{MappedFile, MappedRange};
 use filemap_recording::assembly::{Action, ObservedFile};
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use filemap_attach::trace_points::{TraceEvent, TraceEventKind};
+use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageReclaimer};
 use filemap_recording::assembly::{Action, Observation, ObservedFile};
 

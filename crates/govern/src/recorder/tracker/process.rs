@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use filemap_attach::FileId;
-use filemap_attach::trace_points::TraceEvent;
+use filemap_attach::tracepoints::TraceEvent;
 use filemap_recording::assembly::Action;
 
 use super::ProcessTracker;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use filemap_job::program::Job;
-use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ran, Ready, Run};
+use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, JobRuns, ReadyJob, Run};
 use serde_json::{Map, Value};
 
 use super::environment::{command_line, cpu_model};
@@ -18,7 +18,7 @@ use super::needs::{JobNeeds, NeededFile};
 use super::stage::MAX_FLUSH_WAIT;
 use super::{needs, temporary_directory};
 use crate::image::{self, Accelerator, GuestJob, Incident, KernelImage, QUIET_TIMEOUT};
-use crate::temporary::{FileContents, require_space};
+use crate::temporary_file::{FileContents, require_space};
 use crate::{Error, page_size};
 
 use machines::{BootResult, MachinePool, QueuePosition, QueuedJob};
@@ -51,7 +51,7 @@ const BASE_JOB_TIMEOUT: Duration = Duration::from_secs(300);
 /// results. A few machines stay up for further jobs, until this, its clones and the jobs that they
 /// prepared are dropped.
 #[derive(Clone, Debug, Default)]
-pub struct Boot {
+pub struct BootedKernels {
     machines: Rc<RefCell<MachinePool>>,
     /// How jobs are observed, if at all.
     observed: Option<Value>,
@@ -59,17 +59,17 @@ pub struct Boot {
     notify: Option<fn(&str)>,
 }
 
-impl Boot {
+impl BootedKernels {
     /// Starts without machines. `tell` is called with warnings, and when a machine is slow.
     pub fn with_notify(tell: fn(&str)) -> Self {
-        Boot { notify: Some(tell), ..Boot::default() }
+        BootedKernels { notify: Some(tell), ..BootedKernels::default() }
     }
 
     /// Uses the same machines, and traces the jobs prepared from now on as `how` says;
     /// [`BootedJob::take_log`] returns the trace. Its `ram_bytes` are added to the memory of the
     /// machine, and its `seconds` to the time limit of each job.
     pub fn with_observation(self, how: Value) -> Self {
-        Boot { observed: Some(how), ..self }
+        BootedKernels { observed: Some(how), ..self }
     }
 
     /// The queue entry to run `job` on the kernel image `named`.
@@ -115,7 +115,7 @@ impl Boot {
     }
 }
 
-impl Engine for Boot {
+impl Engine for BootedKernels {
     type Error = Error;
     type Ready = BootedJob;
 
@@ -155,7 +155,7 @@ impl Engine for Boot {
 pub struct BootedJob {
     job: Job,
     image: JobImage,
-    boot: Boot,
+    boot: BootedKernels,
     batch: usize,
     /// Position of the job in the queues, until it has run.
     place: Option<QueuePosition>,
@@ -179,7 +179,7 @@ impl BootedJob {
     }
 }
 
-impl Ready for BootedJob {
+impl ReadyJob for BootedJob {
     type Error = Error;
 
     fn seed(&self) -> u64 {
@@ -219,13 +219,13 @@ impl Ready for BootedJob {
         Ok(runs)
     }
 
-    fn ran(self, runs: Vec<Run>) -> Ran {
+    fn into_job_runs(self, runs: Vec<Run>) -> JobRuns {
         let mut environment = self.environment.unwrap_or_default();
         if !self.incidents.is_empty() {
             let incidents = self.incidents.iter().map(Incident::to_json).collect();
             environment.insert(CONSOLE_KEY.into(), Value::Array(incidents));
         }
-        Ran { engine: EngineKind::Kernel, environment, runs }
+        JobRuns { engine: EngineKind::Kernel, environment, runs }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Check, CheckVariant};
 use crate::advise::{AdviseRecord, TrialOutcome};
 use crate::trial::{RunSample, exit_text};
 use filemap_report::units::{number, time};
-use filemap_report::{Column, Part, Unit, Value, text_table};
+use filemap_report::{CellValue, Column, Part, Unit, text_table};
 
 /// The parts of the report, the verdict first.
 pub fn parts(advice: &AdviseRecord, check: &Check) -> Vec<Part> {
@@ -46,7 +46,7 @@ pub fn parts(advice: &AdviseRecord, check: &Check) -> Vec<Part> {
 /// A variant and its prediction.
 type CheckRow = (CheckVariant, TrialOutcome);
 
-fn range(spread: &Spread, text: fn(f64) -> String) -> Value {
+fn range(spread: &Spread, text: fn(f64) -> String) -> CellValue {
     format!("{} to {}", text(spread.min as f64), text(spread.max as f64)).into()
 }
 

@@ -60,10 +60,10 @@ impl Selection {
         let trials = &advice.tried;
         let treatments: Vec<Result<Treatment, String>> =
             trials.iter().map(|trial| treatment(program, &trial.does, may_apply)).collect();
-        let named = advice.answer.named(MAX_TIES).into_iter();
+        let named = advice.answer.named_candidates(MAX_TIES).into_iter();
         let left_out = named.filter_map(|at| Some((at, treatments[at].as_ref().err()?.clone())));
         let answer = advice.answer_among(|at| treatments[at].is_ok());
-        let mut order = answer.named(MAX_TIES);
+        let mut order = answer.named_candidates(MAX_TIES);
         let is_rest = |at: &usize| !order.contains(at);
         let mut rest: Vec<usize> = (0..trials.len()).filter(is_rest).collect();
         let now = advice.now.figures();

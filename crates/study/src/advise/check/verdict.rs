@@ -38,7 +38,7 @@ pub(super) fn text(found: [Verdict; 2]) -> String {
         .into_iter()
         .zip(words)
         .filter(|(found, _)| *found != Verdict::NoDifference)
-        .map(|(found, words)| found.said(words))
+        .map(|(found, words)| found.describe(words))
         .collect();
     match texts.as_slice() {
         [] => "no difference".to_string(),
@@ -50,7 +50,7 @@ pub(super) fn text(found: [Verdict; 2]) -> String {
 
 /// A sentence if the plain runs did not do the recorded work: a signal ended one, or they read
 /// hardly any of the predicted pages, as if the program did not find its input.
-pub(super) fn other_work(now: &TrialOutcome, plain: &CheckVariant) -> Option<String> {
+pub(super) fn other_work_warning(now: &TrialOutcome, plain: &CheckVariant) -> Option<String> {
     if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
         return Some(format!("Not checked: signal {signal} ended the program as it is."));
     }
@@ -73,7 +73,7 @@ pub(super) fn other_work(now: &TrialOutcome, plain: &CheckVariant) -> Option<Str
 }
 
 /// A sentence if there are too few runs for the test.
-fn too_few(check: &Check) -> Option<String> {
+fn too_few_runs(check: &Check) -> Option<String> {
     let runs = check.variants[0].runs.len();
     if check.variants.len() == 1 {
         return Some("Not tested: nothing was run beside the program as it is.".to_string());
@@ -99,7 +99,7 @@ pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String)
         };
         return (CheckVerdict::NotTested, text);
     };
-    if let Some(text) = other_work(now, plain).or_else(|| too_few(check)) {
+    if let Some(text) = other_work_warning(now, plain).or_else(|| too_few_runs(check)) {
         return (CheckVerdict::NotTested, text);
     }
     compare_variants(own, plain, check)

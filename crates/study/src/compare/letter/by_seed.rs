@@ -13,7 +13,7 @@ use crate::stats::SampleStats;
 const PAIRED: [&str; 3] = ["bytes_read", "major_faults", ELAPSED];
 
 /// Maximum number of seeds whose changes are listed individually.
-const MOST_SEEDS: usize = 30;
+const MAX_LISTED_SEEDS: usize = 30;
 
 /// The changes of all variants of `jobs`, prefixed by the job's name unless that is empty.
 pub(super) fn parts(jobs: &[(String, &Variants)]) -> Vec<Part> {
@@ -34,11 +34,11 @@ fn lines(job: &str, of: &Variants) -> Vec<String> {
         }
         for figure in FIGURES.iter().filter(|figure| PAIRED.contains(&figure.key)) {
             let is_no_time = figure.key == ELAPSED && is_emulated(own);
-            let [before, after] = [&of.records[first], own].map(|of| figure.of_seeds(of));
+            let [before, after] = [&of.records[first], own].map(|of| figure.values_by_seed(of));
             // A job without random draws gives the same figures with every seed.
             let varies = |of: &[(u64, f64)]| of.iter().any(|(_, value)| *value != of[0].1);
             let is_said = !is_no_time && (varies(&before) || varies(&after));
-            if let Some(said) = said(changes(&before, after)).filter(|_| is_said) {
+            if let Some(said) = list_changes(changes(&before, after)).filter(|_| is_said) {
                 let job = if job.is_empty() { String::new() } else { format!("{job}, ") };
                 lines.push(format!("{job}{}, {}: {said}", of.name(at), figure.name));
             }
@@ -57,7 +57,7 @@ fn changes(before: &[(u64, f64)], after: Vec<(u64, f64)>) -> Vec<f64> {
 }
 
 /// Lists the changes, with their median and range.
-fn said(changes: Vec<f64>) -> Option<String> {
+fn list_changes(changes: Vec<f64>) -> Option<String> {
     let written = |change: f64| format!("{change:+.1}");
     let SampleStats { median, min, max, samples, .. } = SampleStats::from_sorted(changes)?;
     let [median, least, most] = [median, min, max].map(written);
@@ -66,7 +66,7 @@ fn said(changes: Vec<f64>) -> Option<String> {
         let change = if median == "+0.0" { "none".to_string() } else { format!("{median} %") };
         return Some(format!("{change} with each of {seeds} seeds"));
     }
-    let all = if seeds <= MOST_SEEDS {
+    let all = if seeds <= MAX_LISTED_SEEDS {
         let all: Vec<String> = samples.into_iter().map(written).collect();
         format!("; {} %", all.join(", "))
     } else {
@@ -81,11 +81,14 @@ mod tests {
 
     #[test]
     fn changes_have_a_median_and_a_range() {
-        assert_eq!(said(Vec::new()), None);
-        assert_eq!(said(vec![0.0, 0.0]).as_deref(), Some("none with each of 2 seeds"));
-        assert_eq!(said(vec![-50.0, -50.01]).as_deref(), Some("-50.0 % with each of 2 seeds"));
+        assert_eq!(list_changes(Vec::new()), None);
+        assert_eq!(list_changes(vec![0.0, 0.0]).as_deref(), Some("none with each of 2 seeds"));
         assert_eq!(
-            said(vec![-50.0, 0.0, 10.0]).as_deref(),
+            list_changes(vec![-50.0, -50.01]).as_deref(),
+            Some("-50.0 % with each of 2 seeds")
+        );
+        assert_eq!(
+            list_changes(vec![-50.0, 0.0, 10.0]).as_deref(),
             Some("median +0.0 %, from -50.0 to +10.0 % over 3 seeds; -50.0, +0.0, +10.0 %")
         );
     }

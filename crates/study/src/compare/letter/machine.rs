@@ -9,16 +9,16 @@ use crate::compare::emulated::is_emulated;
 use filemap_report::units::bytes;
 
 /// Extracts the text for one label from a record.
-type Line = fn(&Record) -> Option<String>;
+type FactText = fn(&Record) -> Option<String>;
 
 /// Digits to which the tool's own commit is abbreviated.
 const REVISION_DIGITS: usize = 12;
 
 /// Machine, system, disk and tool version of `records`.
 pub(super) fn facts(records: &[&Record]) -> Vec<(String, String)> {
-    let lines: [(&str, Line); 4] =
+    let lines: [(&str, FactText); 4] =
         [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
-    let fact = |(label, line): (&str, Line)| {
+    let fact = |(label, line): (&str, FactText)| {
         let mut seen = BTreeSet::new();
         let mut said: Vec<String> = records.iter().copied().filter_map(line).collect();
         said.retain(|line| seen.insert(line.clone()));

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use filemap_report::{ComparisonTable, Figure, Part, Sample};
 
-use super::{Fact, by_seed, facts, runs};
+use super::{Fact, by_seed, facts, runs_text};
 use crate::compare::parts::{conditions, regressions, times};
-use crate::compare::{Comparison, Variants, unseen};
+use crate::compare::{Comparison, Variants, no_effect};
 
 /// The figure that is shown even if no job differs in it.
 const ALWAYS: &str = "read from device";
@@ -17,7 +17,7 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     let against = &jobs[0].cells[0].variant;
     let heading = format!("{} jobs: changes against {against}", jobs.len());
     let mut parts = vec![Part::Heading(heading)];
-    parts.extend(what(jobs, &names));
+    parts.extend(job_descriptions(jobs, &names));
     parts.extend(tables(jobs, &names));
     let named: Vec<(String, &Variants)> = names.iter().cloned().zip(jobs).collect();
     parts.extend(by_seed::parts(&named));
@@ -35,7 +35,7 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     parts.extend(times.map(Part::Paragraph));
     let warnings = jobs.iter().map(|of| comparison.warnings_of(of.cells));
     let warnings = names.iter().map(String::as_str).zip(warnings);
-    parts.extend(Part::warnings(&unseen::named(&warnings.collect::<Vec<_>>())));
+    parts.extend(Part::warnings(&no_effect::merge_warnings(&warnings.collect::<Vec<_>>())));
     let mut said: Vec<String> = Vec::new();
     for note in jobs.iter().flat_map(conditions) {
         if !said.contains(&note) {
@@ -57,12 +57,12 @@ fn names(jobs: &[Variants]) -> Vec<String> {
 }
 
 /// Describes each job; facts that all jobs share are listed once.
-fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
+fn job_descriptions(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<Vec<Fact>> = jobs
         .iter()
         .map(|of| {
             let (job, settings) = facts(of);
-            let runs = ("Runs".to_string(), runs(&of.records[0]));
+            let runs = ("Runs".to_string(), runs_text(&of.records[0]));
             job.into_iter().chain([runs]).chain(settings).collect()
         })
         .collect();
@@ -70,7 +70,7 @@ fn what(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let items = names.iter().zip(jobs).zip(&all).map(|((name, of), facts)| {
         let own = facts.iter().filter(|fact| !is_common(fact));
         let own = own.map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
-        let said = std::iter::once(crate::record::heading(&of.records[0])).chain(own);
+        let said = std::iter::once(crate::record::record_heading(&of.records[0])).chain(own);
         format!("{name} - {}", said.collect::<Vec<_>>().join("; "))
     });
     let common: Vec<Fact> = all[0].iter().filter(|fact| is_common(fact)).cloned().collect();

@@ -25,7 +25,7 @@ const JOB: [&str; 5] = ["File", "Files", "Mapping", "Accesses", "Threads"];
 const KERNEL: &str = "Kernel";
 
 /// Maximum number of lines of a job file that are quoted.
-const MOST_LINES: usize = 40;
+const MAX_QUOTED_LINES: usize = 40;
 
 /// A job file named by the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct JobFile {
 
 impl JobFile {
     /// Reads the job file at `path`.
-    pub fn at(path: &str) -> JobFile {
+    pub fn read(path: &str) -> JobFile {
         let text = match std::fs::metadata(path) {
             // A pipe has been consumed already; reading it again would block.
             Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
@@ -53,7 +53,8 @@ impl Comparison {
     /// table of figures, several jobs have a table for each figure. `command` repeats the
     /// comparison; `job_files` are the files that it names.
     pub fn letter(&self, command: String, job_files: &[JobFile]) -> Letter {
-        let jobs: Vec<Variants> = self.jobs().map(|cells| Variants::of(self, cells)).collect();
+        let jobs: Vec<Variants> =
+            self.jobs().map(|cells| Variants::from_cells(self, cells)).collect();
         let records: Vec<&Record> = jobs.iter().flat_map(|of| &of.records).collect();
         let mut parts = match jobs.as_slice() {
             [of] => self.on_one(of),
@@ -65,7 +66,7 @@ impl Comparison {
         let mut last = machine::facts(&records);
         last.push(("Scope".to_string(), self.footer.limits().to_string()));
         parts.push(Part::Facts(last));
-        parts.extend(job_files.iter().flat_map(shown));
+        parts.extend(job_files.iter().flat_map(quoted_file));
         Letter { parts, command }
     }
 
@@ -74,7 +75,8 @@ impl Comparison {
         let (job, settings) = facts(of);
         let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
         let job = job.collect::<Vec<_>>().join("; ");
-        let mut facts = vec![("Job".to_string(), job), ("Runs".to_string(), runs(&of.records[0]))];
+        let mut facts =
+            vec![("Job".to_string(), job), ("Runs".to_string(), runs_text(&of.records[0]))];
         facts.extend(settings);
         let mut parts = vec![of.heading(), Part::Facts(facts), Part::Comparison(of.figures())];
         parts.extend(by_seed::parts(&[(String::new(), of)]));
@@ -89,7 +91,7 @@ type Fact = (String, String);
 
 /// Facts about the job, and facts about the machine other than its kernel.
 fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
-    let setup = match setup::of_records(&of.records) {
+    let setup = match setup::records_setup(&of.records) {
         Part::Facts(facts) => facts,
         _ => Vec::new(),
     };
@@ -98,7 +100,7 @@ fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
 }
 
 /// The number of runs behind each figure, as text.
-fn runs(first: &Record) -> String {
+fn runs_text(first: &Record) -> String {
     let seeds = spread::seeds(first);
     let below = "medians, with the least and the most where they differ";
     match (seeds, first.runs.len()) {
@@ -109,14 +111,14 @@ fn runs(first: &Record) -> String {
 }
 
 /// Quotes a job file, or states why it is omitted.
-fn shown(file: &JobFile) -> Vec<Part> {
+fn quoted_file(file: &JobFile) -> Vec<Part> {
     let JobFile { path, text } = file;
     let said = |reason: &str| {
         vec![Part::Paragraph(format!("{path} is not shown here ({reason}); attach it."))]
     };
     match text.as_deref().map(without_indent) {
         Err(reason) => said(reason),
-        Ok(text) if text.lines().count() > MOST_LINES => {
+        Ok(text) if text.lines().count() > MAX_QUOTED_LINES => {
             said(&format!("it has {} lines", text.lines().count()))
         }
         Ok(text) if !is_plain(&text) => said("it is not plain ASCII in 75 columns"),

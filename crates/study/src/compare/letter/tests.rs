@@ -4,12 +4,12 @@ use filemap_job::random::Rng;
 use filemap_job::{Counters, EngineKind, JobFlags, Run, shell_word};
 use serde_json::json;
 
-use super::super::{OfJob, RanVariant};
+use super::super::{JobVariants, RanVariant};
 use super::*;
 use filemap_report::TEXT_COLUMNS;
 
 fn of_one(ran: Vec<RanVariant>, warnings: Vec<String>) -> Comparison {
-    Comparison::of(vec![OfJob { job_file: None, ran, warnings }], String::new())
+    Comparison::from_jobs(vec![JobVariants { job_file: None, ran, warnings }], String::new())
 }
 
 fn count(draws: &mut Rng) -> Option<u64> {
@@ -48,7 +48,7 @@ fn run(draws: &mut Rng, seed: u64) -> Run {
 fn cell(draws: &mut Rng, engine: EngineKind, runs: u64, emulated: bool) -> RanVariant {
     let spec = JobFlags {
         workload: Some(draws.pick(&["random", "first", "stride:4099"]).to_string()),
-        file_size: Some(filemap_job::SizeText::of(1 << 20)),
+        file_size: Some(filemap_job::SizeText::from_bytes(1 << 20)),
         ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
@@ -191,7 +191,7 @@ fn each_engine_is_compared_with_itself() {
 fn a_job_file_that_was_copied_is_shown() {
     let text = "\n  seed = 3\n  \n  [[phase]]\n    workload = 'random'  \n  \n".to_string();
     let file = JobFile { path: "job.toml".to_string(), text: Ok(text) };
-    let shown = shown(&file);
+    let shown = quoted_file(&file);
     let expected = "seed = 3\n\n[[phase]]\n  workload = 'random'";
     let [Part::Paragraph(_), Part::Preformatted(text)] = shown.as_slice() else {
         panic!("{shown:?}")
@@ -202,7 +202,7 @@ fn a_job_file_that_was_copied_is_shown() {
 #[test]
 fn several_jobs_are_the_rows_of_one_table() {
     let model = |variant, seeds| with(variant, EngineKind::Model, seeds, None);
-    let of = |path: &str, before, after| OfJob {
+    let of = |path: &str, before, after| JobVariants {
         job_file: Some(path.to_string()),
         ran: vec![model("baseline", before), model("p1", after)],
         warnings: vec!["of all".to_string(), format!("of {path}")],
@@ -211,7 +211,8 @@ fn several_jobs_are_the_rows_of_one_table() {
         of("jobs/one.toml", &[(1, 10), (2, 30), (3, 20)], &[(1, 5), (2, 15), (3, 20)]),
         of("jobs/two.toml", &[(1, 4), (2, 4), (3, 4)], &[(1, 4), (2, 4), (3, 4)]),
     ];
-    let letter = Comparison::of(jobs, String::new()).letter("filemap".to_string(), &[]).text();
+    let letter =
+        Comparison::from_jobs(jobs, String::new()).letter("filemap".to_string(), &[]).text();
     let table = "Major faults:\n               before  after\n\
                  job              baseline     p1   change\n\
                  ---------------  --------  -----  -------\n\

@@ -19,7 +19,7 @@ pub(super) fn parts(records: &[&Record]) -> Vec<Part> {
         }
     }
     let Some((first, others)) = kernels.split_first() else { return Vec::new() };
-    let mut items: Vec<String> = kernels.iter().map(|record| built(record)).collect();
+    let mut items: Vec<String> = kernels.iter().map(|record| build_facts(record)).collect();
     let has_images = text(first, "image").is_some();
     items.extend(others.iter().filter(|_| has_images).map(|other| configured(first, other)));
     vec![Part::Paragraph("Kernels:".to_string()), Part::List(items)]
@@ -30,7 +30,7 @@ fn name(record: &Record) -> &str {
 }
 
 /// Release, commit, compiler and image hash of a kernel.
-fn built(record: &Record) -> String {
+fn build_facts(record: &Record) -> String {
     let release = text(record, "kernel");
     let begin = |digits: &str| digits.chars().take(DIGITS).collect::<String>();
     let said = [

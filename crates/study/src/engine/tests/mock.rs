@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use filemap_job::{Counters, Engine, EngineKind, Job, PhaseRun, Ran, Ready, Run, flushes};
+use filemap_job::{Counters, Engine, EngineKind, Job, JobRuns, PhaseRun, ReadyJob, Run, flushes};
 use filemap_kernel::journal::Journal;
 use filemap_model::Profile;
 use serde_json::Map;
@@ -172,7 +172,7 @@ impl MockReady {
     }
 }
 
-impl Ready for MockReady {
+impl ReadyJob for MockReady {
     type Error = Error;
 
     fn seed(&self) -> u64 {
@@ -206,11 +206,11 @@ impl Ready for MockReady {
         Ok(vec![run; if self.is_host() { 1 } else { self.job.runs as usize }])
     }
 
-    fn ran(self, runs: Vec<Run>) -> Ran {
+    fn into_job_runs(self, runs: Vec<Run>) -> JobRuns {
         let mut environment = Map::new();
         if let Some(at) = self.mock.flushes.filter(|_| self.job.engine == EngineKind::Kernel) {
             flushes::note(&mut environment, &vec![at.to_vec(); runs.len()]);
         }
-        Ran { engine: self.job.engine, environment, runs }
+        JobRuns { engine: self.job.engine, environment, runs }
     }
 }

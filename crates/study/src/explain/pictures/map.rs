@@ -58,7 +58,7 @@ pub(in super::super) fn plot(map: &FileMap, page_bytes: u64) -> Plot {
         legend: vec![STRIPS.iter().map(|(name, _, class)| legend_entry(class, *name)).collect()],
         height: bottom + MARGIN_BELOW,
         body,
-        table: Some(("All parts of the file".to_string(), listed(map))),
+        table: Some(("All parts of the file".to_string(), map_table(map))),
     }
 }
 
@@ -77,7 +77,7 @@ fn runs(map: &FileMap, part: fn(&MapCell) -> u64) -> Vec<(f64, f64, f64)> {
     runs.filter(|(.., shade)| *shade > 0.0).collect()
 }
 
-fn listed(map: &FileMap) -> Table {
+fn map_table(map: &FileMap) -> Table {
     let mut start = map.start;
     let rows = map.cells.iter().map(|cell| {
         let first = start;

@@ -15,8 +15,8 @@ const CLASSES: [&str; 8] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
 /// Waits by cause: in total, along the run, and by thread.
 pub(super) fn parts(history: &RunHistory) -> Vec<Part> {
-    let sums: Vec<u64> = history.waits.iter().map(|wait| sum_of(&wait.ns)).collect();
-    let all = sum_of(&sums);
+    let sums: Vec<u64> = history.waits.iter().map(|wait| total(&wait.ns)).collect();
+    let all = total(&sums);
     if all == 0 {
         return Vec::new();
     }
@@ -45,7 +45,7 @@ pub(super) fn parts(history: &RunHistory) -> Vec<Part> {
     parts
 }
 
-fn sum_of(values: &[u64]) -> u64 {
+fn total(values: &[u64]) -> u64 {
     sum(values.iter().copied())
 }
 
@@ -66,7 +66,7 @@ fn cause_name(cause: &str) -> String {
 
 fn plot(history: &RunHistory) -> Plot {
     let (accesses, intervals) = (history.accesses, history.waits[0].ns.len());
-    let known = history.waits.iter().enumerate().filter(|(_, wait)| sum_of(&wait.ns) > 0);
+    let known = history.waits.iter().enumerate().filter(|(_, wait)| total(&wait.ns) > 0);
     let layer = |(number, wait): (usize, &WaitHistory)| Layer {
         class: CLASSES[number % CLASSES.len()],
         name: cause_name(&wait.cause),

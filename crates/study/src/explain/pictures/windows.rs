@@ -17,7 +17,7 @@ use super::intervals::{share_class, share_legend};
 const HEIGHT: f64 = 300.0;
 
 /// Minimum width and height of a window's mark.
-const LEAST: f64 = 2.5;
+const MIN_MARK_SIZE: f64 = 2.5;
 
 /// The chart of `history`; `None` if nothing was read.
 pub(super) fn plot(history: &History) -> Option<Plot> {
@@ -41,7 +41,7 @@ fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
     let span = (end - first) as f64;
     let height = |index: f64| bottom - (index - first as f64) / span * HEIGHT;
     let axis = accesses_axis(history.accesses);
-    let width = (PLOT_WIDTH / axis.last).clamp(LEAST, 14.0);
+    let width = (PLOT_WIDTH / axis.last).clamp(MIN_MARK_SIZE, 14.0);
     let (marks, unit) =
         byte_marks(first as f64 * page, end as f64 * page, |bytes| height(bytes / page));
     let body = html! {
@@ -49,7 +49,7 @@ fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
         (draw_accesses_axis(&axis, (top, bottom)))
         @for window in windows {
             @let end = window.start.saturating_add(window.pages);
-            @let tall = (window.pages as f64 / span * HEIGHT).max(LEAST);
+            @let tall = (window.pages as f64 / span * HEIGHT).max(MIN_MARK_SIZE);
             @let y = (height(end as f64)).min(bottom - tall);
             @let x = axis.position(window.access as f64).min(PLOT_LEFT + PLOT_WIDTH - width);
             rect class=(share_class(window.read, window.used))
@@ -72,7 +72,7 @@ fn window_plot(history: &History, windows: &[HistoryWindow]) -> Plot {
         legend: vec![legend],
         height: bottom + MARGIN_BELOW,
         body,
-        table: Some((format!("All {} windows", windows.len()), listed(windows))),
+        table: Some((format!("All {} windows", windows.len()), window_table(windows))),
     }
 }
 
@@ -88,7 +88,7 @@ fn window_text(window: &HistoryWindow) -> String {
     )
 }
 
-fn listed(windows: &[HistoryWindow]) -> Table {
+fn window_table(windows: &[HistoryWindow]) -> Table {
     let row = |window: &HistoryWindow| {
         let HistoryWindow { access, by, start, pages, read, used } = window;
         count_row(by.as_str(), [access, start, pages, read, used].map(|number| *number))

@@ -45,7 +45,7 @@ impl PhaseCounts {
 
 impl Assumptions {
     /// Assumptions from the profile of `record`, with another device.
-    pub fn of(record: &Record, latency_ns: f64, bandwidth_gb_s: f64) -> Assumptions {
+    pub fn from_record(record: &Record, latency_ns: f64, bandwidth_gb_s: f64) -> Assumptions {
         let profile = record.environment.get("profile").unwrap_or(&Value::Null);
         let number = |path: &str| profile.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
         let all = [

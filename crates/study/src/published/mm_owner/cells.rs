@@ -37,7 +37,7 @@ pub fn operations(all: &[OperationComparison], compares_times: bool, pages: u64)
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
         let times = others().map(|own| time(of, own, compares_times));
         let savings = others().filter_map(|own| saving(of, own, compares_times));
-        let copies = counters.iter().filter_map(|own| copied(of, own, pages));
+        let copies = counters.iter().filter_map(|own| copy_cell(of, own, pages));
         times.chain(savings).chain(copies).collect::<Vec<_>>()
     };
     all.iter().flat_map(cells).collect()
@@ -63,11 +63,11 @@ fn time_cell(
         "change": own.and_then(|own| own.change.as_ref()),
     });
     let cell = cell(of, counters, unit, pair, tolerance, figures);
-    cell.compared(is_near, unjudged(pair))
+    cell.with_comparison(is_near, unjudged_reason(pair))
 }
 
 /// The verdict on a figure that is neither judged nor compared.
-fn unjudged((published, _): FigurePair) -> &'static str {
+fn unjudged_reason((published, _): FigurePair) -> &'static str {
     if published.is_some() { NOT_COMPARED } else { MODEL_ONLY }
 }
 
@@ -117,7 +117,7 @@ fn saving(of: &OperationComparison, counters: &str, is_compared: bool) -> Option
 
 /// The cell of copied pages of 100: all, unless the remaining owner is known. Counts are the same
 /// on every machine.
-fn copied(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
+fn copy_cell(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
     let own = of.scheme(counters).filter(|_| of.operation.writes())?;
     let is_alone = of.operation.is_single_threaded();
     let is_published = is_alone && [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
@@ -133,7 +133,10 @@ fn copied(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> 
     let ok = is_published.then(|| counts == Some(expected));
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
     let (pair, tolerance) = ((published, copied), ok.map(|_| "exact".to_string()));
-    Some(cell(of, counters, COPIED, pair, tolerance, figures).judged(ok, unjudged(pair)))
+    Some(
+        cell(of, counters, COPIED, pair, tolerance, figures)
+            .with_judgement(ok, unjudged_reason(pair)),
+    )
 }
 
 /// The measured change in percent.
@@ -197,11 +200,11 @@ pub fn benchmark(record: &FolioOpsRecord, bytes: u64) -> Cell {
         "runs": record.runs.len(),
         "locked_ns": locked(&record.runs),
     });
-    unpublished(BENCHMARK, "operations of one thread".to_string(), "all", figures)
+    unpublished_cell(BENCHMARK, "operations of one thread".to_string(), "all", figures)
 }
 
 /// A cell without a published figure.
-fn unpublished(experiment: &str, name: String, variant: &str, figures: Value) -> Cell {
+fn unpublished_cell(experiment: &str, name: String, variant: &str, figures: Value) -> Cell {
     Cell {
         experiment: Some(experiment.to_string()),
         name: Some(name),
@@ -231,7 +234,7 @@ pub fn counts() -> Result<Vec<Cell>, MapcountError> {
     }
     cells.extend(MMS.map(|mms| {
         let figures = json!({ "mms": mms, "share": lost_share_of_two_slots(mms) });
-        unpublished("falsely shared", format!("{mms} mms"), MM_OWNER, figures)
+        unpublished_cell("falsely shared", format!("{mms} mms"), MM_OWNER, figures)
     }));
     Ok(cells)
 }
@@ -241,7 +244,7 @@ fn batch<C: Mapcount>(counters: &str, order: Order) -> Result<Cell, MapcountErro
     let BatchCost { fork, last_unmap, .. } = BatchCost::measure::<C>(order)?;
     let pages = order.pages();
     let figures = json!({ "pages": pages, "fork": fork, "last_unmap": last_unmap });
-    Ok(unpublished("read-modify-writes", format!("{pages} pages"), counters, figures))
+    Ok(unpublished_cell("read-modify-writes", format!("{pages} pages"), counters, figures))
 }
 
 #[cfg(test)]
@@ -251,7 +254,7 @@ mod tests {
     #[test]
     fn a_batch_takes_one_for_each_page_or_one_for_all() {
         let cells = counts().unwrap();
-        let atomics = || cells.iter().filter(|cell| cell.is_of("read-modify-writes"));
+        let atomics = || cells.iter().filter(|cell| cell.belongs_to("read-modify-writes"));
         assert_eq!(atomics().count(), 8);
         for of in atomics() {
             let pages = of.count("pages");

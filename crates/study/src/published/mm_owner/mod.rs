@@ -52,7 +52,7 @@ fn job(length: StudyLength) -> FolioOps {
 }
 
 /// The length of a report over this much memory.
-fn length_of(bytes: u64) -> StudyLength {
+fn study_length(bytes: u64) -> StudyLength {
     let fits = |length: &StudyLength| job(*length).bytes >= bytes;
     [StudyLength::Brief, StudyLength::Short].into_iter().find(fits).unwrap_or(StudyLength::Full)
 }
@@ -64,19 +64,20 @@ impl Study for MmOwner {
         Some((job(self.0), SizeSource::Published { shorter_bytes }))
     }
 
-    fn found(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+    fn find(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let (job, source) = self.folio_ops().expect("it runs operations");
-        found(&folio_ops::measure(&job, source, begin)?)
+        find_in_record(&folio_ops::measure(&job, source, begin)?)
     }
 }
 
 /// Compares `record` with the published figures. Times of a brief form are not compared: they are
 /// too few and too short.
-fn found(record: &FolioOpsRecord) -> Result<SeriesFindings, Error> {
+fn find_in_record(record: &FolioOpsRecord) -> Result<SeriesFindings, Error> {
     let pages = folio_ops::pages(record);
     let bytes = pages * PAGE_BYTES;
-    let compares_times = length_of(bytes) != StudyLength::Brief;
-    let mut cells = cells::operations(&folio_ops::compared(record), compares_times, pages);
+    let compares_times = study_length(bytes) != StudyLength::Brief;
+    let mut cells =
+        cells::operations(&folio_ops::compare_operations(record), compares_times, pages);
     cells.extend(cells::counts()?);
     cells.push(cells::benchmark(record, bytes));
     Ok((cells, Some(folio_ops::origin(record))))
@@ -84,7 +85,7 @@ fn found(record: &FolioOpsRecord) -> Result<SeriesFindings, Error> {
 
 /// The values of the notes.
 pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
-    let form = cells.iter().find(|cell| cell.is_of(BENCHMARK)).map(|cell| form(series, cell));
+    let form = cells.iter().find(|cell| cell.belongs_to(BENCHMARK)).map(|cell| form(series, cell));
     let quotes = PUBLISHED.vm_scalability.iter();
     let quotes = quotes.map(|(case, quote)| format!("{}: {quote}", case.replace('_', "-")));
     let said = quotes.collect::<Vec<_>>().join("; ");
@@ -98,7 +99,7 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     ]
 }
 
-fn is_in(cell: &Cell, unit: &str) -> bool {
+fn has_unit(cell: &Cell, unit: &str) -> bool {
     cell.unit.as_deref() == Some(unit)
 }
 
@@ -114,7 +115,7 @@ fn form<'a>(series: &Series, benchmark: &Cell) -> Values<'a> {
         ("runs", benchmark.count("runs").to_string()),
         ("mad", MAD.to_string()),
         ("locked", locked.unwrap_or_default()),
-        ("length", series.note(length_of(memory).note(), &[])),
+        ("length", series.note(study_length(memory).note(), &[])),
     ]
 }
 
@@ -138,7 +139,7 @@ fn fault_ns(cells: &[Cell]) -> Vec<f64> {
         let own = cell.number("median")?;
         Some(cell.number("base_ns_per_page/median")? * (own / published - 1.0))
     };
-    cells.iter().filter(|cell| is_in(cell, PERCENT)).filter_map(cost_ns).collect()
+    cells.iter().filter(|cell| has_unit(cell, PERCENT)).filter_map(cost_ns).collect()
 }
 
 /// The number of cells in which reuse gains more than published, and the fault costs that explain
@@ -166,7 +167,8 @@ fn reuse(series: &Series, faults_ns: &[f64]) -> String {
 
 /// With single pages: the largest change, which should be 0.
 fn noise(cells: &[Cell]) -> Option<Values<'_>> {
-    let is_single = |cell: &&Cell| is_in(cell, PERCENT) && cell.folio_kib == Some(PAGE_BYTES >> 10);
+    let is_single =
+        |cell: &&Cell| has_unit(cell, PERCENT) && cell.folio_kib == Some(PAGE_BYTES >> 10);
     let changes = cells.iter().filter(is_single).filter_map(|cell| cell.number("median"));
     let most = changes.map(f64::abs).reduce(f64::max)?;
     Some(vec![("most", format!("{most:.1}"))])

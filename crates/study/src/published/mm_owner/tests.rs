@@ -58,7 +58,7 @@ fn as_published(
 }
 
 fn judge(record: &FolioOpsRecord) -> (usize, Report) {
-    let found = vec![found(record).unwrap()];
+    let found = vec![find_in_record(record).unwrap()];
     let record = Record::new(found, &[], "filemap published mm-owner".to_string());
     (record.failed(), record.report())
 }

@@ -62,7 +62,7 @@ impl<'a> TrialVariant<'a> {
         for name in REPORTED_COUNTERS {
             figures[name] = json!(self.sample(|run| json!(run)[name].as_f64()));
         }
-        of_trial(PUBLISHED_JOB, PUBLISHED_JOB, trial, figures)
+        trial_cell(PUBLISHED_JOB, PUBLISHED_JOB, trial, figures)
     }
 
     /// Time of its threads by cause.
@@ -106,7 +106,7 @@ pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64
         ];
         figures.map(|(what, unit, published, model)| {
             let judging = PUBLISHED.figures[what].judging(row.with_series());
-            let runs = of_runs(row.with_series(), published);
+            let runs = run_stats(row.with_series(), published);
             let cell = Cell {
                 name: Some(row.case.clone()),
                 assumed: Some(assumed.clone()),
@@ -119,7 +119,7 @@ pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64
 }
 
 /// Published samples of the runs without or with the series.
-fn of_runs(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> SampleStats {
+fn run_stats(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> SampleStats {
     let runs = PUBLISHED.rows.iter().filter(|row| row.with_series() == with_series);
     SampleStats::from_sorted(runs.map(of).collect()).expect("there are rows of both kinds")
 }
@@ -134,7 +134,7 @@ fn judge_cell(
     stalls: bool,
 ) -> Cell {
     if judging == Judging::Fitted {
-        return cell.judged(None, FITTED);
+        return cell.with_judgement(None, FITTED);
     }
     let tolerance = Tolerance::Runs(least, most);
     let cell = Cell { tolerance: Some(tolerance.to_string()), ..cell };
@@ -142,8 +142,8 @@ fn judge_cell(
     let holds = || !stalls && model.and_then(|model| tolerance.holds(model, least)) == Some(true);
     let holds = is_enough.then(holds);
     match judging {
-        Judging::Compared => cell.compared(holds, NEEDS_MORE_SEEDS),
-        _ => cell.judged(holds, NEEDS_MORE_SEEDS),
+        Judging::Compared => cell.with_comparison(holds, NEEDS_MORE_SEEDS),
+        _ => cell.with_judgement(holds, NEEDS_MORE_SEEDS),
     }
 }
 
@@ -152,7 +152,7 @@ fn judge_cell(
 pub fn ratio_of_all([before, after]: &[TrialVariant; 2]) -> Cell {
     let ratios = before.runs().zip(after.runs()).filter_map(|(before, after)| ratio(before, after));
     let ratios = SampleStats::from_sorted(ratios.collect());
-    let [without, with] = [false, true].map(|with| of_runs(with, |row| row.rounds_s));
+    let [without, with] = [false, true].map(|with| run_stats(with, |row| row.rounds_s));
     let unit = "rounds with the series for each without it";
     let cell = Cell {
         name: Some("all runs".to_string()),
@@ -181,12 +181,12 @@ fn compare_cell(
         published: Some(published),
         error: median.map(|median| median - published),
         error_unit: Some(unit.to_string()),
-        ..of_trial(PUBLISHED_JOB, PUBLISHED_JOB, &variant.0[0].0, figures)
+        ..trial_cell(PUBLISHED_JOB, PUBLISHED_JOB, &variant.0[0].0, figures)
     }
 }
 
 /// Cells of an experiment without and with the series.
-pub fn tried(tried: &TriedExperiment) -> [Cell; 2] {
+pub fn experiment_cells(tried: &TriedExperiment) -> [Cell; 2] {
     let [(_, before), (_, after)] = &tried.both;
     tried.both.each_ref().map(|(trial, run)| {
         let mut figures = json!(run);
@@ -196,12 +196,12 @@ pub fn tried(tried: &TriedExperiment) -> [Cell; 2] {
         if trial.with_series {
             figures["ratio"] = json!(ratio(before, after));
         }
-        of_trial(tried.of.kind, &tried.of.name, trial, figures)
+        trial_cell(tried.of.kind, &tried.of.name, trial, figures)
     })
 }
 
 /// A cell with `figures` and the conditions of `trial`.
-fn of_trial(experiment: &str, name: &str, trial: &Trial, mut figures: Value) -> Cell {
+fn trial_cell(experiment: &str, name: &str, trial: &Trial, mut figures: Value) -> Cell {
     if figures.get("elapsed_ns").is_some() {
         figures["conditions"] = json!(trial);
         // Readahead of all threads as a share of memory.high.

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_is_whole() {
+    fn data_is_complete() {
         let rows = &PUBLISHED.rows;
         let drops: Vec<_> = rows.iter().map(RetryRow::drops_per_round).collect();
         assert_eq!(format!("{drops:.1?}"), "[42.7, 41.3, 22.1, 9.1]");

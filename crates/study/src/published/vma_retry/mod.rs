@@ -49,32 +49,35 @@ impl VmaRetry {
 
     /// Runs the sweep over readahead sizes, then everything else at the inferred size, or at the
     /// smallest if none can be inferred.
-    fn found_by(&self, run: &RunTrials<'_>) -> Result<SeriesFindings, Error> {
+    fn find_with(&self, run: &RunTrials<'_>) -> Result<SeriesFindings, Error> {
         let seed = self.seeds[0];
-        let sweep = ran(self.form.read_ahead_sweep(seed), run)?;
+        let sweep = run_experiments(self.form.read_ahead_sweep(seed), run)?;
         let smallest = sweep[0].both[0].0.read_ahead_pages;
-        let pages = plan::inferred(&sweep).unwrap_or(smallest);
+        let pages = plan::infer_read_ahead(&sweep).unwrap_or(smallest);
         let mut all = self.form.job(pages, &self.seeds);
         all.extend(self.form.experiments(pages, seed, &self.costs));
-        let all = ran(all, run)?;
+        let all = run_experiments(all, run)?;
         let (job, experiments) = all.split_at(self.seeds.len());
         let variants = TrialVariant::variants(job);
         let mut cells = cells::published_cells(&variants, &self.costs);
         cells.push(cells::ratio_of_all(&variants));
         cells.extend(variants.iter().map(TrialVariant::cell));
-        cells.extend(sweep.iter().chain(experiments).flat_map(cells::tried));
+        cells.extend(sweep.iter().chain(experiments).flat_map(cells::experiment_cells));
         Ok((cells, Some(trial::origin(&self.costs))))
     }
 }
 
 impl Study for VmaRetry {
-    fn found(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
-        self.found_by(&|trials| trial::run_in_parallel(trials, &*begin(trials.len() as u64)))
+    fn find(&self, _: &[Record], begin: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
+        self.find_with(&|trials| trial::run_in_parallel(trials, &*begin(trials.len() as u64)))
     }
 }
 
 /// Runs `experiments` without and with the series.
-fn ran(experiments: Vec<Experiment>, run: &RunTrials<'_>) -> Result<Vec<TriedExperiment>, Error> {
+fn run_experiments(
+    experiments: Vec<Experiment>,
+    run: &RunTrials<'_>,
+) -> Result<Vec<TriedExperiment>, Error> {
     let both = |of: &Experiment| {
         [false, true].map(|with_series| Trial { with_series, ..of.trial.clone() })
     };
@@ -89,7 +92,7 @@ fn ran(experiments: Vec<Experiment>, run: &RunTrials<'_>) -> Result<Vec<TriedExp
 
 /// Values for the placeholders of the notes.
 pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
-    let of = |experiment: &'a str| cells.iter().filter(move |cell| cell.is_of(experiment));
+    let of = |experiment: &'a str| cells.iter().filter(move |cell| cell.belongs_to(experiment));
     let once = |is_so: bool| if is_so { vec![Vec::new()] } else { Vec::new() };
     let mut variants = of(PUBLISHED_JOB).filter(|cell| cell.at("seeds").is_some());
     let [before, after] = [(); 2].map(|()| variants.next());

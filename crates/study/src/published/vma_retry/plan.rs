@@ -133,7 +133,7 @@ impl StudyExtent {
 
 /// The readahead size whose misses without the series are nearest to the published ones, among
 /// sizes at which the job makes progress.
-pub fn inferred(sweep: &[TriedExperiment]) -> Option<u64> {
+pub fn infer_read_ahead(sweep: &[TriedExperiment]) -> Option<u64> {
     let misses = PUBLISHED.rows.iter().filter(|row| !row.with_series());
     let misses: Vec<f64> = misses.map(|row| row.miss_drop_pct).collect();
     let published = misses.iter().sum::<f64>() / misses.len() as f64;

@@ -31,7 +31,7 @@ fn small(trial: &Trial) -> Trial {
 
 /// The report on reduced trials.
 fn report(study: &VmaRetry) -> Report {
-    let found = study.found_by(&|trials| {
+    let found = study.find_with(&|trials| {
         let small: Vec<Trial> = trials.iter().map(small).collect();
         trial::run_in_parallel(&small, &*Mock::default().progress(None))
     });
@@ -40,7 +40,7 @@ fn report(study: &VmaRetry) -> Report {
 
 #[test]
 fn a_report_is_a_page_wide_and_of_its_schema() {
-    let schema = crate::schema::all().into_iter();
+    let schema = crate::schema::all_schemas().into_iter();
     let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
     let validator = jsonschema::validator_for(schema.as_value()).unwrap();
     // Two rows by two figures with the series, and the ratio; with few seeds nothing is judged.
@@ -87,7 +87,7 @@ fn the_published_job_is_what_was_published() {
         asked.borrow_mut().extend_from_slice(trials);
         Ok(vec![TrialRun { rounds: 1, ..TrialRun::default() }; trials.len()])
     };
-    study(StudyLength::Full, 5).found_by(&run).unwrap();
+    study(StudyLength::Full, 5).find_with(&run).unwrap();
     let asked = asked.into_inner();
     let first = asked[0].clone();
     let program = trial::spec(&first).unwrap().validate(None).unwrap();
@@ -125,13 +125,13 @@ fn inferred(counts: [(u64, u64, u64); 3]) -> String {
         };
         Ok((0..trials.len()).map(of).collect())
     };
-    let found = vec![study(StudyLength::Brief, 1).found_by(&run).unwrap()];
+    let found = vec![study(StudyLength::Brief, 1).find_with(&run).unwrap()];
     let text = Record::new(found, &[], String::new()).report().render(Format::Table);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn the_readahead_size_is_inferred_where_the_job_goes_on() {
+fn infers_readahead_size_with_progress() {
     let near = inferred([(2, 200, 1), (2, 100, 40), (2, 100, 30)]);
     assert!(near.contains("480 pages (1920 KiB) come nearest"), "{near}");
     assert!(near.contains("the model has 40.0 there"), "{near}");

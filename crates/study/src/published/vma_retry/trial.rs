@@ -201,7 +201,7 @@ pub fn run(trial: &Trial) -> Result<TrialRun, Error> {
 
 /// The job of a trial.
 pub fn spec(trial: &Trial) -> Result<JobSpec, Error> {
-    let size = |pages: u64| Some(SizeText::of(pages * PAGE_BYTES));
+    let size = |pages: u64| Some(SizeText::from_bytes(pages * PAGE_BYTES));
     let flags = JobFlags {
         workload: Some(THRASH.to_string()),
         kernel: Some(KERNEL.name().to_string()),
@@ -236,8 +236,8 @@ fn in_one_vma(trial: &Trial, spec: JobSpec) -> JobSpec {
         let pages = Some(Arc::new((first..first + trial.file_pages).collect()));
         let drop = ThreadPhaseSpec {
             madvise: Some("dontneed".to_string()),
-            offset: Some(SizeText::of(number * part_bytes)),
-            len: Some(SizeText::of(part_bytes)),
+            offset: Some(SizeText::from_bytes(number * part_bytes)),
+            len: Some(SizeText::from_bytes(part_bytes)),
             ..of_all()
         };
         ThreadSpec {
@@ -256,7 +256,7 @@ fn in_one_vma(trial: &Trial, spec: JobSpec) -> JobSpec {
     };
     let file = FileSpec {
         name: SHARED_NAME.to_string(),
-        size: Some(SizeText::of(trial.threads * part_bytes)),
+        size: Some(SizeText::from_bytes(trial.threads * part_bytes)),
         sparse: true,
         ..FileSpec::default()
     };

@@ -1,7 +1,7 @@
 //! Shrinks a job to the smallest one that still reproduces something.
 
-mod of_flags;
-mod of_tables;
+mod flags;
+mod tables;
 
 use filemap_job::SizeText;
 use serde::Serialize;
@@ -71,12 +71,12 @@ fn without_idle_keys<S: Shrinks, T>(
 }
 
 /// Collects variations of a job, in order.
-struct Changed<'a, S> {
+struct JobVariations<'a, S> {
     of: &'a S,
     jobs: Vec<S>,
 }
 
-impl<S: Shrinks> Changed<'_, S> {
+impl<S: Shrinks> JobVariations<'_, S> {
     /// Adds the job after `change`, unless it is unchanged.
     fn with(&mut self, change: impl FnOnce(&mut S)) {
         let mut job = self.of.clone();
@@ -147,7 +147,7 @@ mod tests {
 
     /// A property that needs a phase with at least 3 reverse accesses shrinks to exactly that.
     #[test]
-    fn the_smallest_job_that_shows_it_is_found() {
+    fn finds_smallest_differing_job() {
         let phase =
             [phases("random", &[40]), phases("reverse", &[60]), phases("random", &[9])].concat();
         let file_size = Some(SizeText("1m".to_string()));
@@ -168,7 +168,7 @@ mod tests {
 
     /// Drops every unneeded key of the job and of its phases, even with few tries.
     #[test]
-    fn no_key_is_left_that_does_not_matter() {
+    fn removes_irrelevant_keys() {
         let text = "file_size = '1m'\nmap_offset = '0'\nmap_len = '64k'\nmap_shift = 3\n\
                     split = 2\nsplit_prot = 'write'\nread_ahead_kb = 16\nfs = 'xfs'\n\
                     fault_around = '16k'\nseed = 5\nexec = false\nadvice = 'normal'\n\
