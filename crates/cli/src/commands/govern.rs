@@ -126,8 +126,10 @@ fn begin(
     let session =
         GovernorSession::start(target, settings(args), directory, |line| print_message(line))?;
     if session.method() == FollowMethod::PageTables {
-        print_message("perf events are refused, so page tables are scanned instead, and streams are read \
-             ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root");
+        print_message(
+            "perf events are refused, so page tables are scanned instead, and streams are read \
+             ahead later; set kernel.perf_event_paranoid to 2, or run filemap as root",
+        );
     }
     Ok(session)
 }
