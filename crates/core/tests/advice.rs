@@ -1,4 +1,4 @@
-//! Advice: a set of flags, for ranges of a mapping whose VMAs are cut and joined by it.
+//! Advice is a set of flags; advice for a range splits and merges the VMAs of a mapping.
 
 use crate::support::machine::part;
 use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
@@ -67,8 +67,8 @@ fn vmas_of_different_protection_are_never_joined() {
     assert_eq!(vmas(&mapping), [(0, "normal"), (16, "normal")]);
 }
 
-/// Private copies belong to an `anon_vma`. VMAs that got theirs while their advice differed stay
-/// apart for good.
+/// Private copies belong to an `anon_vma`. VMAs that got theirs while their advice differed are
+/// never merged.
 #[test]
 fn vmas_with_private_copies_are_not_merged() {
     let cases: [(&[u64], &[u64]); 5] = [
@@ -86,7 +86,7 @@ fn vmas_with_private_copies_are_not_merged() {
         let firsts: Vec<u64> = vmas(&mapping).iter().map(|(first, _)| *first).collect();
         assert_eq!(firsts, expected, "{copied:?}");
     }
-    // One that was copied from before it was cut has one for all of its parts.
+    // A VMA with a copy keeps one `anon_vma` for all its parts when it is split.
     let mut mapping = FileMapping::new(part(0, 32), None);
     mapping.record_copy(PageIndex(0));
     advise(&mut mapping, 8, 16, RANDOM);

@@ -11,7 +11,7 @@ use crate::support::machine::{executable, part};
 use crate::support::map;
 use crate::support::one_file::{OneFile, mapped};
 
-/// Makes a pass over both lists, as the statistics ask for. Returns the pages evicted.
+/// Makes a pass over both lists by the statistics. Returns the pages evicted.
 fn one_pass(cache: &mut OneFile) -> PageCount {
     cache.flush_statistics();
     reclaim(cache, PageCount(1), 4096, &plain(), &mut ())
@@ -19,20 +19,20 @@ fn one_pass(cache: &mut OneFile) -> PageCount {
 
 #[test]
 fn oversized_active_list_is_aged() {
-    // 60 active of 100, which are pages 0 to 59: what the statistics know decides.
+    // 60 of 100 are active, pages 0 to 59; the sizes in the statistics decide.
     let mut cache = with_active(100, 60);
-    // Of 40 and 60 a 32nd is looked at (1, 1), which leaves 40 and 59, then a 16th (2, 3), and so
-    // on: (5, 7) of 41 and 56, (10, 12) of 43 and 49, (22, 18) of 45 and 37. 40 are gone by then.
+    // A 32nd of 40 and 60 is scanned (1, 1), which leaves 40 and 59, then a 16th (2, 3), and so on:
+    // (5, 7) of 41 and 56, (10, 12) of 43 and 49, (22, 18) of 45 and 37. By then 40 are evicted.
     let found = one_pass(&mut cache);
     assert_eq!(found, PageCount(40));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(41), PageCount(19)));
-    // The tail of the inactive list went; what was aged has the workingset flag.
+    // The tail of the inactive list was evicted; aged folios have the workingset flag.
     map::assert_cache("aged", &cache, "41w 19# 40.");
 }
 
 #[test]
 fn both_lists_are_scanned_from_one_part_in_4096() {
-    // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
+    // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), which evicts a batch.
     let mut cache = with_active(14_000, 9_000);
     assert_eq!(one_pass(&mut cache), PageCount(35));
     assert_eq!(cache.active(), PageCount(8937));
@@ -40,9 +40,9 @@ fn both_lists_are_scanned_from_one_part_in_4096() {
 
 #[test]
 fn aging_grows_with_scanned_pages() {
-    // 40 inactive, the first 32 to be looked at accessed; 100 active. A 64th: (0, 1). A 32nd of 41
-    // and 99: to evict one, 33 are looked at, so 33 x 99 / 41 are aged. Then (7, 1) of 119 and 20,
-    // (14, 2) of 113 and 19, (25, 4) of 101 and 17, and 47 are gone.
+    // 40 inactive, the first 32 scanned are accessed; 100 active. A 64th: (0, 1). A 32nd of 41 and
+    // 99: to evict one, 33 are scanned, so 33 x 99 / 41 are aged. Then (7, 1) of 119 and 20, (14,
+    // 2) of 113 and 19, (25, 4) of 101 and 17, and 47 are evicted.
     let mut cache = with_active(140, 100);
     (100..132).for_each(|page| touch(&mut cache, page));
     assert_eq!(one_pass(&mut cache), PageCount(47));
@@ -51,9 +51,9 @@ fn aging_grows_with_scanned_pages() {
 
 #[test]
 fn aging_is_bounded_by_scanned_rounds_after_a_batch() {
-    // 12 inactive, 109 active. Looked at of both: (0, 1), (0, 3), (1, 6), (2, 12), (7, 21). Half of
-    // the 45 and 66 that there are then is (22, 33), but with these 22 a batch is gone, and so the
-    // batch of active ones that goes with them is the last.
+    // 12 inactive, 109 active. Scanned of both: (0, 1), (0, 3), (1, 6), (2, 12), (7, 21). Half of
+    // the remaining 45 and 66 is (22, 33), but these 22 complete a batch, so the batch of active
+    // ones with them is the last.
     let mut cache = with_active(121, 109);
     assert_eq!(one_pass(&mut cache), PageCount(32));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(55), PageCount(34)));
@@ -61,7 +61,7 @@ fn aging_is_bounded_by_scanned_rounds_after_a_batch() {
 
 #[test]
 fn accessed_pages_rotate_before_aging() {
-    // All 40 inactive pages are accessed: the second look at them evicts, so the active ones stay.
+    // All 40 inactive pages are accessed: the second scan evicts them, so the active ones stay.
     let mut cache = with_active(50, 10);
     (10..50).for_each(|page| touch(&mut cache, page));
     let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
@@ -70,11 +70,11 @@ fn accessed_pages_rotate_before_aging() {
 
 #[test]
 fn reclaim_ages_by_flushed_statistics() {
-    // Active of 100 pages, whether the statistics know, pages evicted, inactive, active.
+    // Active of 100 pages, whether the statistics are current, pages evicted, inactive, active.
     let cases = [
         (60, true, 40, 41, 19),
         (60, false, 32, 8, 60),
-        // Not where both are equal.
+        // Not if both are equal.
         (50, true, 32, 18, 50),
     ];
     for (active, known, evicted, inactive, left) in cases {
@@ -94,7 +94,7 @@ fn active_list_is_aged_if_nothing_else_is_evictable() {
     let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
     assert!(found >= PageCount(32), "{found:?}");
     assert_eq!(cache.inactive() + cache.active() + found, PageCount(64));
-    // What is being read cannot go either.
+    // Pages being read cannot be evicted either.
     let mut cache = map::cache("40~ 8#");
     for page in [40, 41, 42, 43, 44, 45, 46, 47].repeat(2) {
         cache.mark_accessed(PageIndex(page));
@@ -112,7 +112,7 @@ fn aging_keeps_accessed_code() {
     cache.age(PageCount(8), &mapped(FileMapping::new(part(0, 8), split)));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(7), PageCount(1)));
     map::assert_cache("aged", &cache, "6w # w");
-    // It has been looked at: the entries are old now.
+    // They were scanned: their entries are old now.
     cache.age(PageCount(1), &whole(executable(part(0, 8))));
     assert_eq!(cache.active(), PageCount(0));
 }

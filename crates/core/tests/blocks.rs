@@ -36,7 +36,7 @@ fn windows_are_block_aligned() {
         check(kernel, (5, 7, 0, 0, 31), false, "32.", "4. (--)(--) 20.");
         // Also after the end of the file.
         check(kernel, (5, 7, 0, 0, 8), false, "32.", "4. (--)(--) 20.");
-        // Too small a window for large folios.
+        // The window is too small for large folios.
         check(kernel, (6, 2, 0, 0, 31), false, "32.", "4. (--) 24.");
         // Larger folios where they fit, down to a block at the end.
         let order = if kernel == V6_12 { 2 } else { 4 };
@@ -50,10 +50,10 @@ fn windows_are_block_aligned() {
 fn block_with_the_mark_is_marked() {
     for kernel in [V6_12, V6_18] {
         check(kernel, (5, 6, 2, 0, 31), false, "32.", "4. (--)<--> 20.");
-        // Also where the window has no part after the mark, and ends inside of a block.
+        // Also if the window has no part after the mark, and ends inside a block.
         check(kernel, (5, 6, 0, 0, 31), false, "32.", "4. (--)<--> 20.");
         check(kernel, (5, 6, 4, 0, 31), false, "32.", "4. <-->(--) 20.");
-        // In the smallest folios it is rounded up.
+        // In the smallest folios the mark is rounded up.
         check(kernel, (5, 6, 4, 0, 31), true, "32.", "4. (--)<--> 20.");
     }
     // A window of less than 4 pages is laid out so on 6.12.
@@ -63,10 +63,10 @@ fn block_with_the_mark_is_marked() {
 
 #[test]
 fn mark_before_remainder_is_rounded_up_before_6_18() {
-    // One page is left of three, of which two come after the mark: page 11 is it.
+    // One page is left of three, two of which come after the mark: page 11 has it.
     check(V6_12, (12, 3, 2, 0, 12), true, "32.", "12. <--> 16.");
     check(V6_18, (12, 3, 2, 0, 12), true, "32.", "12. (--) 16.");
-    // Of a file of one page the mark would be page -1.
+    // In a file of one page the mark would be page -1.
     check(V6_12, (0, 3, 2, 0, 0), true, "32.", "<--> 28.");
     check(V6_18, (0, 3, 2, 0, 0), true, "32.", "(--) 28.");
 }
@@ -77,7 +77,7 @@ fn pages_after_cached_block_are_read_unless_window_began_in_it_since_6_18() {
         check(kernel, (4, 8, 0, 0, 31), false, "4. [--] 24.", "4. [--](--) 20.");
     }
     check(V6_12, (5, 6, 0, 0, 31), false, "4. [--] 24.", "4. [--](--) 20.");
-    // The kernel counts what was laid out from page 5 on, at page 4, and without a sign.
+    // The kernel counts what was laid out from page 5 on from page 4, and unsigned.
     check(V6_18, (5, 6, 0, 0, 31), false, "4. [--] 24.", "4. [--] 24.");
 }
 

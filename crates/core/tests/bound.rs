@@ -1,4 +1,4 @@
-//! How far readahead goes with vma-bound: for faults the VMA bounds it, for `read(2)` the file.
+//! How far readahead goes with vma-bound: faults are bounded by the VMA, `read(2)` by the file.
 
 use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
@@ -37,7 +37,7 @@ fn fault_is_bounded_by_vma() {
         (bounded(V6_18), part(20, 100), (20, 63)),
         (bounded(V6_18), executable(part(20, 30)), (20, 29)),
         (bounded(V6_12), part(20, 30), (20, 29)),
-        // exec-unify bounds executable mappings, where there is a rule for them.
+        // exec-unify bounds executable mappings, if they have a rule of their own.
         (unify, executable(part(20, 30)), (0, 29)),
         (unify, part(20, 30), (0, 63)),
         (with(&[Switch::ExecUnify], file(V6_12)), executable(part(20, 30)), (0, 63)),
@@ -48,7 +48,7 @@ fn fault_is_bounded_by_vma() {
     }
 }
 
-/// A fault in `vma` of a file that looks like `before`, and like `after` when it is served.
+/// A fault in `vma` of a file in the state `before`, and in the state `after` once it is served.
 #[track_caller]
 fn check(limits: Limits, vma: Vma, index: u64, before: &str, after: &str) -> Engine {
     let mut engine = Engine::new(limits, Io::Immediate, before);
@@ -64,10 +64,10 @@ fn check(limits: Limits, vma: Vma, index: u64, before: &str, after: &str) -> Eng
 fn read_around_stays_inside_the_vma() {
     let both = [
         (part(0, 64), 32, "24. 12# M3# 24."),
-        // Cut at its start, which moves the end.
+        // Clipped at its start, which moves the end.
         (part(30, 64), 32, "30. 12# M3# 18."),
         (part(32, 64), 32, "32. 12# M3# 16."),
-        // Cut at its end.
+        // Clipped at its end.
         (part(32, 33), 32, "32. # 31."),
         (part(30, 33), 32, "30. 3# 31."),
     ];
@@ -76,7 +76,7 @@ fn read_around_stays_inside_the_vma() {
             check(bounded(kernel), vma, index, "64.", after);
         }
     }
-    // The mark: from the clipped end in base pages, from the window as asked for in large folios.
+    // The mark: from the clipped end in base pages, from the requested window in large folios.
     check(bounded(V6_12), part(0, 34), 32, "64.", "24. 6# M3# 30.");
     check(bounded(V6_18), part(0, 34), 32, "64.", "24. 10# 30.");
     check(bounded(V6_18), part(0, 37), 32, "64.", "24. 12# M 27.");
@@ -114,7 +114,7 @@ fn huge_page_windows_end_with_the_vma() {
 fn executable_windows_end_with_the_vma() {
     let arm = |switches: &[Switch]| on(Family::Arm64, 4096, with(switches, file(V6_18)));
     let code = |from, end| executable(part(from, end));
-    // The same folios by either way; exec-unify leaves the window's size as asked for.
+    // The same folios either way; exec-unify leaves the requested size of the window.
     for (from, end, after) in [
         (0, 64, "32. [14-] 16."),
         (0, 42, "32. [6-][] 22."),

@@ -106,7 +106,7 @@ fn marks_and_locks_are_taken_from_folios() {
     cache.clear_mark(PageIndex(6));
     cache.clear_mark(PageIndex(7));
     map::assert_cache("marks", &cache, "m~~~ (--) (--)");
-    // Of an absent page, nothing.
+    // Nothing, for an absent page.
     cache.clear_mark(PageIndex(40));
     cache.unlock(PageIndex(0), PageCount(3));
     map::assert_cache("locks", &cache, "M##~ (--) (--)");

@@ -1,4 +1,4 @@
-//! What the kernel's own memory takes of a limit.
+//! Kernel memory charged to a limit.
 
 use filemap_core::address::page_table::PageTables;
 use filemap_core::lru::charge::{kernel_pages, nodes};
@@ -7,7 +7,7 @@ use filemap_core::units::{PageCount, Vpn};
 #[test]
 fn shadow_nodes_are_kept_up_to_an_eighth_of_the_cache() {
     assert_eq!(nodes(0, 0, PageCount(0)), 0);
-    // Of all nodes that ever had a page, where 3 have some of 160 cached pages, those that stay.
+    // The nodes that stay, of all nodes that ever had a page; 3 nodes hold 160 cached pages.
     for (ever, kept) in [(3, 3), (10, 10), (23, 23), (24, 23), (1000, 23)] {
         assert_eq!(nodes(3, ever, PageCount(160)), kept, "3 of {ever}");
     }
@@ -19,7 +19,7 @@ fn nodes_and_page_tables_are_charged() {
         // Page-table pages, leaf nodes, page size: pages.
         (0, 0, 4096, 0),
         (3, 0, 4096, 3),
-        // With one above: 1168 bytes.
+        // With one node above: 1168 bytes.
         (0, 1, 4096, 1),
         // 8 with the one above: 4672 bytes.
         (2, 7, 4096, 4),

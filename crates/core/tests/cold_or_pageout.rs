@@ -1,4 +1,4 @@
-//! MADV_COLD and MADV_PAGEOUT: which folios are given up, split, or passed over.
+//! MADV_COLD and MADV_PAGEOUT: which folios are given up, split or skipped.
 
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::FileMapping;
@@ -30,13 +30,13 @@ fn folio(head: u64, order: u8) -> Folio {
     Folio { head: PageIndex(head), order: Order(order), locked: false, marked: false }
 }
 
-/// What all rules say, in their order, of a folio of `order` of which `entries` are met.
+/// The action of each rule, in order, for a folio of `order` with `entries` entries in the range.
 fn fates(order: u8, entries: u64, is_huge: bool, users: FolioUsers) -> [AdvisedAction; 4] {
     let met = MappedFolio { folio: folio(0, order), entries: PageCount(entries), is_huge };
     RULES.map(|rule| advised_action(&met, &users, rule))
 }
 
-/// A folio of which one VMA maps so many pages.
+/// A folio that one VMA maps with this many entries.
 fn alone(entries: u64) -> FolioUsers {
     FolioUsers {
         entries: PageCount(entries),
@@ -156,7 +156,8 @@ impl Scene {
         (mapping, layer)
     }
 
-    /// Advice for the pages `from..end` of a mapping: first pages and orders of what is given up.
+    /// Advises the pages `from..end` of a mapping. Returns the first pages and orders of the folios
+    /// given up.
     fn take(
         &mut self,
         (mapping, layer): &(FileMapping, Layer),
@@ -172,7 +173,7 @@ impl Scene {
         folios.map(|folio| (folio.head.0, folio.order.0)).collect()
     }
 
-    /// What becomes of the folio of pages 4 to 7, which a mapping is to give up.
+    /// The action on the folio of pages 4 to 7, which a mapping is to give up.
     fn judge(&mut self, (mapping, layer): &(FileMapping, Layer)) -> FolioVerdict {
         let mappings = self.mappings.file(FILE);
         let (tables, limits) = (&self.tables, &self.limits);
@@ -198,7 +199,7 @@ fn folios_at_range_ends_are_split_and_unmapped() {
     assert_eq!(scene.mapped(mapping.1), !0xf00f);
     assert_eq!(scene.take(&mapping, 0, 4), [], "nothing is mapped there any more");
     assert_eq!(scene.take(&mapping, 32, 34), [(32, 0), (33, 0)]);
-    // Before large folios are kept, each of them is split.
+    // 6.1 splits every large folio; its pages are then unmapped.
     let mut scene = Scene::new(V6_1);
     let mapping = scene.maps(0, 0, 64);
     assert_eq!(scene.take(&mapping, 2, 34), [(32, 0), (33, 0)]);
@@ -211,7 +212,7 @@ fn folio_mapped_by_others_is_skipped() {
         let mut scene = Scene::new(kernel);
         let (mapping, own) = (scene.maps(0, 0, 64), scene.maps(0, 0, 40));
         assert_eq!(scene.take(&mapping, 2, 42), [(40, 0), (41, 0)]);
-        // Only what is met in part is split, and both lose it.
+        // Only a folio in part of the range is split, and both lose their entries.
         let lost = if split { 0xf } else { 0 };
         assert_eq!(scene.mapped(mapping.1), !lost);
         assert_eq!(scene.mapped(own.1), ((1 << 40) - 1) & !lost);
@@ -250,7 +251,7 @@ fn large_folio_across_page_tables_is_handled_in_parts() {
     assert_eq!([12, 28].map(|page| scene.order(page)), [0, 0]);
 }
 
-/// Pages that one look at the inactive list evicts, in that order.
+/// Pages that one scan of the inactive list evicts, in order.
 fn evicted(cache: &mut PlainCache) -> Vec<(u64, u64)> {
     let mut log: Vec<Decision> = Vec::new();
     let mut mappings = ReverseMap::new(1);
@@ -285,7 +286,7 @@ fn cold_folios_move_to_inactive_head() {
     assert_eq!(cache.active(), PageCount(1));
     let workingset = cache.mapped(FILE, Layer::FIRST).pages(0, u64::MAX).workingset;
     assert_eq!(workingset, 0xf0, "page 33 was not active");
-    // Page 33 is not referenced any more, and stands where it did.
+    // Page 33 is no longer referenced, and keeps its place.
     assert_eq!(evicted(&mut cache), [(0, 4), (8, 24), (33, 31), (4, 4)]);
 }
 
@@ -299,7 +300,7 @@ fn paged_out_folio_returns_to_active_list() {
         }
         cache.page_out(FILE, &[folio(0, 2), folio(4, 2)], of_machine, &mut ());
         assert_eq!((cache.inactive(), cache.active()), (PageCount(56), PageCount(0)));
-        // The statistics are not flushed: the active list of the machine is taken to be empty.
+        // The statistics are not flushed: reclaim takes the active list of the machine to be empty.
         cache.add(FILE, all);
         assert_eq!(cache.active(), PageCount(active));
         let workingset = cache.mapped(FILE, Layer::FIRST).pages(0, u64::MAX).workingset;

@@ -1,4 +1,4 @@
-//! Direct reclaim of a memory cgroup: how much it looks at, when the active list has its turn.
+//! Direct reclaim of a memory cgroup: how much it scans, and when it scans the active list.
 
 use filemap_core::lru::direct::DirectReclaim;
 use filemap_core::lru::lists::LruLists;
@@ -14,14 +14,14 @@ fn one_page(cache: &mut OneFile) -> u64 {
 
 #[test]
 fn scan_doubles_until_a_batch_is_reclaimed() {
-    // Of 16384 one part in 4096 is 4; then 7 of 16380, 15 of 16373, and 31 of 16358.
+    // One part in 4096 of 16384 is 4; then 7 of 16380, 15 of 16373, and 31 of 16358.
     let mut cache = with_active(16_384, 0);
     assert_eq!(one_page(&mut cache), 4 + 7 + 15 + 31);
 }
 
 #[test]
 fn pass_ends_with_the_batch_that_reclaims_enough() {
-    // One part in 4096 of 2^20 is 256: eight batches, of which the first is enough.
+    // One part in 4096 of 2^20 is 256: eight batches, the first of which is enough.
     let mut cache = with_active(1 << 20, 0);
     assert_eq!(one_page(&mut cache), 32);
     let goal = PageCount(40);
@@ -31,8 +31,8 @@ fn pass_ends_with_the_batch_that_reclaims_enough() {
 
 #[test]
 fn accessed_pages_are_scanned_without_replacement() {
-    // 64 pages at the tail are accessed: 2, 4, 8, 16 and 32 of them are looked at, and then a
-    // batch with the last 2 of them, and 30 that go, and another.
+    // 64 pages at the tail are accessed: 2, 4, 8, 16 and 32 of them are scanned, then a batch of
+    // the last 2 and 30 that are evicted, and another.
     let mut cache = with_active(8_192, 0);
     (0..64).for_each(|page| touch(&mut cache, page));
     assert_eq!(one_page(&mut cache), 30 + 32);
@@ -48,7 +48,7 @@ fn active_list_is_skipped_unless_statistics_require_it() {
 
 #[test]
 fn active_list_is_scanned_if_statistics_require_it() {
-    // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
+    // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), which evicts a batch.
     let mut cache = with_active(14_000, 9_000);
     cache.flush_statistics();
     assert_eq!(one_page(&mut cache), 35);
@@ -57,7 +57,7 @@ fn active_list_is_scanned_if_statistics_require_it() {
 
 #[test]
 fn active_list_is_scanned_if_nothing_else_is_evictable() {
-    // All are active: nothing is looked at but them, and then they are aged, 1/4096 first.
+    // All are active: only they are scanned, and aged, 1/4096 first.
     let mut cache = with_active(4_096, 4_096);
     assert!(one_page(&mut cache) >= 32);
     assert!(cache.active() < PageCount(4_096));

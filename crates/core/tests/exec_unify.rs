@@ -1,4 +1,4 @@
-//! The executable window by its own branch, and through the bound of the VMA (exec-unify).
+//! The executable window by its own branch, and by the bound of the VMA (exec-unify).
 
 use filemap_core::decision::Decision;
 use filemap_core::readahead::Limits;
@@ -16,9 +16,9 @@ fn file() -> Limits {
     limits(Kernel::V6_18, PageCount(64))
 }
 
-/// Every small executable VMA, fault, readahead size, page size and hole: both ways of bounding
-/// the window lay out the same folios and no mark. What they leave in the readahead state differs
-/// where the VMA cuts the window.
+/// For every small executable VMA, fault, readahead size, page size and hole, both ways of bounding
+/// the window lay out the same folios and no mark. The resulting readahead state differs if the VMA
+/// clips the window.
 #[test]
 fn unified_executable_window_has_same_layout() {
     let unify = &[Switch::VmaBound, Switch::ExecUnify];
@@ -74,7 +74,7 @@ fn cases() -> impl Iterator<Item = (u64, u64, u64, u64)> {
     })
 }
 
-/// The folios that a log adds: each run with its mark.
+/// The folios added in a log: each run with its mark.
 fn added(engine: &Engine) -> Vec<(String, Option<PageIndex>)> {
     let added = |decision: &Decision| match decision {
         Decision::Added { start, order, folios, marked } => {
@@ -85,8 +85,8 @@ fn added(engine: &Engine) -> Vec<(String, Option<PageIndex>)> {
     engine.log.iter().filter_map(added).collect()
 }
 
-/// Where the unified rule shows: the page after the VMA carries a mark, and the size of the last
-/// window decides whether that is the mark of its stream.
+/// The unified rule shows if the page after the VMA has a mark: the size of the last window decides
+/// whether that is the mark of its stream.
 #[test]
 fn unified_executable_window_differs_at_a_later_mark() {
     let after = |switches: &[Switch]| {

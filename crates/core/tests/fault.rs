@@ -1,7 +1,7 @@
 //! The course of a fault: locks, lookups, windows, waiting and retries.
 //!
-//! Readahead of 16 pages, fault-around of 16: a miss at 32 reads 24 to 39 and marks 36; its
-//! retry finds 32 to 39 but the mark, 7 pages.
+//! Readahead of 16 pages, fault-around of 16: a miss at 32 reads 24 to 39 and marks 36; its retry
+//! maps 32 to 39 except the marked page, 7 pages.
 
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FolioRun;
@@ -52,10 +52,10 @@ fn miss_drops_its_lock_and_retries_under_mmap_lock() {
     for kernel in KERNELS {
         let engine = Engine::new(file(kernel), Io::Immediate, "64.");
         let course = "vma miss:9 drop around:24+16-4 mmap map:32..47=7-7 major/2";
-        // 6.12 has base pages on ext4, which the log mentions.
+        // 6.12 has base pages on ext4, which the log shows.
         let base = course.replace(" mmap", " base:24+16-4 mmap");
         let course = if kernel == V6_12 { &base } else { course };
-        // Counted once up, and taken back by its own retry.
+        // Incremented once, and decremented by its own retry.
         let engine = check(engine, READ, (9, 3), course);
         map::assert_cache("a miss", &engine.cache, "24. 12# M3# 24.");
         map::assert_mapped("a miss", &engine.cache, "32. 4y . 3y 24.");
@@ -72,7 +72,7 @@ fn a_miss_waits_for_its_data_without_its_lock() {
 
 #[test]
 fn without_fault_around_the_retry_looks_its_page_up() {
-    // The TRIED retry takes nothing from the counter, so that misses add up.
+    // The TRIED retry credits nothing, so misses add up.
     for io in [Io::Immediate, Io::Waited] {
         let wait = if io == Io::Waited { " wait:32" } else { "" };
         let engine = Engine::new(without_fault_around(file(V6_18)), io, "64.");
@@ -95,13 +95,13 @@ fn miss_on_the_mark_leaves_the_mark() {
     engine.vma = advised(Advice::SEQUENTIAL, engine.vma);
     engine.fault(0, READ);
     engine.course();
-    // Start of the file: 0 to 15, the mark at 8. The TRIED retry of 0 left it.
+    // Start of the file: 0 to 15, the mark at 8. The TRIED retry of 0 left the mark.
     map::assert_cache("the start", &engine.cache, "8# M7# 48.");
 }
 
 #[test]
 fn a_tried_retry_leaves_the_mark_on_its_page() {
-    // A file of 4 pages in base pages: the mark is at 4 pages before the end, the faulting page.
+    // A file of 4 pages in base pages: the mark is 4 pages before the end, on the faulting page.
     let engine = Engine::new(file(V6_12), Io::Immediate, "4.");
     let mut engine = Engine { vma: part(0, 4), ..engine };
     engine.ra.mmap_miss = 9;
@@ -119,11 +119,11 @@ fn single_page_is_created_locked_and_awaited_unlocked() {
     let engine = check(engine, READ, (100, 100), course);
     map::assert_cache("one page", &engine.cache, "32. # 31.");
     map::assert_mapped("one page", &engine.cache, "32. y 31.");
-    // Where its data is there at once, there is no retry, and nothing takes the miss back.
+    // If its data is there immediately, there is no retry, and nothing credits the miss back.
     let course = "vma miss:100 single major/1";
     let engine = Engine::new(file(V6_18), Io::Immediate, "64.");
     check(engine, READ, (100, 101), course);
-    // Advised RANDOM: the counter is not consulted, only the retry moves it.
+    // Advised RANDOM: the counter is not consulted; only the retry changes it.
     let mut engine = Engine::new(file(V6_18), Io::Waited, "64.");
     engine.vma = advised(Advice::RANDOM, engine.vma);
     let course = "vma miss:50 single drop wait:32 mmap map:32..47=1-1 major/2";
@@ -132,7 +132,7 @@ fn single_page_is_created_locked_and_awaited_unlocked() {
 
 #[test]
 fn the_counter_never_grows_by_read_faults() {
-    // Each miss is taken back by its own retry; P1 alone does not change that, P2 does.
+    // Each miss is credited back by its own retry; P2 prevents that, P1 alone does not.
     let p1 = Switch::MissFaultAddress;
     let p2 = Switch::MissNoRetry;
     let cases: [(&[Switch], u16); 4] = [(&[], 3), (&[p1], 9), (&[p2], 10), (&[p1, p2], 10)];
@@ -148,7 +148,7 @@ fn the_counter_never_grows_by_read_faults() {
 
 #[test]
 fn private_writes_grow_the_counter_until_readahead_stops() {
-    // No fault-around, and a TRIED retry takes nothing back.
+    // No fault-around, and a TRIED retry credits nothing.
     for kernel in KERNELS {
         let mut engine = Engine::new(file(kernel), Io::Waited, "6400.");
         for fault in 0..103 {
@@ -176,7 +176,7 @@ fn a_private_write_maps_a_copy() {
         let engine = Engine::new(file(kernel), Io::Waited, "64.");
         check(engine, WRITE, (5, 6), course);
     }
-    // Of a large folio too: one page.
+    // One page of a large folio, too.
     let engine = Engine::new(file(V6_18), Io::Waited, "32. [30-] 8.");
     let engine = check(engine, WRITE, (5, 4), "vma hit:5 copy:32 minor/1");
     map::assert_mapped("a copy", &engine.cache, "32. c 39.");
@@ -184,11 +184,11 @@ fn a_private_write_maps_a_copy() {
 
 #[test]
 fn a_folio_that_is_still_being_read_is_waited_for() {
-    // Somebody else reads it: no miss. The retry is not TRIED, and not major.
+    // Another task reads it: no miss. The retry is not TRIED, and not major.
     let course = "vma hit:9 drop wait:32 mmap map:32..47=1-1 minor/2";
     let engine = Engine::new(file(V6_18), Io::Waited, "32. ~ 31.");
     check(engine, READ, (9, 8), course);
-    // 6.12 counts the hit on the locked folio; and its retry once more.
+    // 6.12 counts the hit on the locked folio, and again in its retry.
     let engine = Engine::new(file(V6_12), Io::Waited, "32. ~ 31.");
     check(engine, READ, (9, 7), course);
     let old = Engine::new(without_fault_around(file(V6_12)), Io::Waited, "32. ~ 31.");
@@ -199,7 +199,7 @@ fn a_folio_that_is_still_being_read_is_waited_for() {
 
 #[test]
 fn marked_page_advances_the_stream_and_retries() {
-    // The mark keeps fault-around from mapping it; the retry does.
+    // The mark keeps fault-around from mapping it; the retry maps it.
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "20. 12# M3# 28.");
     engine.ra = stream(20, 16, 4, 0);
     let course = "vma map:32..47=3-3 hit:6 drop async:36+16-16@2 mmap map:32..47=9-12 minor/2";
@@ -258,7 +258,7 @@ fn a_tried_retry_that_misses_reads_under_its_lock() {
     let course = "vma miss:0 drop around:24+16-4 wait:32 mmap tried-miss:1 around:24+16-4 wait:32 \
                   major/2";
     assert_eq!(engine.course(), course);
-    // Counted twice, and nothing takes it back; only its page is mapped.
+    // Counted twice, and nothing credits it back; only its page is mapped.
     assert_eq!(engine.ra.mmap_miss, 2);
     map::assert_mapped("its page", &engine.cache, "32. y 31.");
 }
@@ -287,7 +287,7 @@ fn the_misses_of_a_fault_and_its_retry_are_counted() {
             }
         }
     });
-    // The retry keeps its lock: what it lost while it waited it reads again, as a single page.
+    // The retry keeps its lock: a page lost while it waited is read again, as a single page.
     assert_eq!(outcome, FaultResult { major: true, tries: 2 });
     let course = "vma miss:0 drop around:24+16-4 wait:32 mmap tried-miss:1 around:24+16-4 wait:32 \
                   wait:32 major/2";
@@ -297,7 +297,7 @@ fn the_misses_of_a_fault_and_its_retry_are_counted() {
 
 #[test]
 fn retry_that_drops_mmap_lock_is_tried_next() {
-    // A mark, then a folio that somebody else reads again: three tries, none of them a miss.
+    // A mark, then a folio that another task reads again: three attempts, none of them a miss.
     let mut engine = Engine::new(without_fault_around(file(V6_18)), Io::Waited, "20. 12# M3# 28.");
     engine.ra = stream(20, 16, 4, 0);
     engine.ra.mmap_miss = 9;
@@ -312,13 +312,13 @@ fn retry_that_drops_mmap_lock_is_tried_next() {
     let course = engine.course();
     assert!(course.starts_with("vma hit:9 drop async:36+16-16@2 wait:32 mmap hit:8"), "{course}");
     assert!(course.contains("hit:8 drop wait:32 mmap tried-hit:8"), "{course}");
-    // The TRIED one counts as major in the process's accounting, as the kernel has it.
+    // The TRIED one counts as major in the accounting of the process, as in the kernel.
     assert_eq!(outcome, FaultResult { major: true, tries: 3 });
 }
 
 #[test]
 fn folio_evicted_before_its_lock_is_dropped_is_read_again() {
-    // The TRIED retry waits under its lock; what arrives is gone when it looks.
+    // The TRIED retry waits under its lock; the page that arrives is gone when it looks.
     let mut engine = Engine::new(without_fault_around(file(V6_18)), Io::Waited, "64.");
     let mut waits = 0;
     engine.fault_with(32, READ, |step, engine| {
@@ -338,7 +338,7 @@ fn folio_evicted_before_its_lock_is_dropped_is_read_again() {
 
 #[test]
 fn a_single_page_is_added_once() {
-    // Somebody else has added it between the step and its carrying out: the fault goes on.
+    // Another task added it between the step and its execution: the fault continues.
     let mut engine = Engine::new(file(V6_18), Io::Waited, "64.");
     engine.ra.mmap_miss = 100;
     let mut added = false;
@@ -373,7 +373,7 @@ fn tries_and_misses_are_readable_between_steps() {
             _ => {}
         }
     }
-    // Lock, unlock, read, and what it read is gone: the page itself, then the retry.
+    // Lock, unlock, read, and the page read is gone: the page itself, then the retry.
     let expected = [(1, 0), (1, 1), (1, 1), (1, 1), (2, 1), (2, 1)];
     assert_eq!(seen, expected);
 }

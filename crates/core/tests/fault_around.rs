@@ -1,4 +1,4 @@
-//! Fault-around: its window, what it maps of it, and the hits it takes from the counter.
+//! Fault-around: its window, what it maps, and the hits it credits.
 
 use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
@@ -16,7 +16,7 @@ use crate::support::map;
 use crate::support::one_file::mapped;
 use Kernel::V6_18;
 
-/// A VMA that begins at virtual page `start` and maps the pages `from..end`.
+/// A VMA that starts at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {
     Vma { start: Vpn(start), ..part(from, end) }
 }
@@ -34,13 +34,13 @@ fn the_window_lies_in_virtual_addresses() {
         (at(0, 0, file), 37, 2, file, (36, 37)),
         // Shifted by 3: virtual page 40 is page 37.
         (at(3, 0, file), 37, 16, file, (29, 44)),
-        // The start of the VMA cuts the window's start, and moves its end.
+        // The start of the VMA clips the start of the window, and moves its end.
         (at(3, 0, file), 2, 16, file, (0, 15)),
         (at(3, 0, file), 12, 16, file, (0, 15)),
         (at(3, 0, file), 13, 16, file, (13, 28)),
         (at(35, 35, file), 37, 16, file, (35, 50)),
         (at(47, 47, file), 47, 16, file, (47, 62)),
-        // Its end cuts the end.
+        // Its end clips the end.
         (at(0, 0, 40), 37, 16, file, (32, 39)),
         (at(0, 0, 38), 37, 16, file, (32, 37)),
         (at(35, 35, 38), 37, 16, file, (35, 37)),
@@ -91,7 +91,7 @@ fn base_pages_in_the_window_are_mapped_and_credited() {
             case(file(kernel), 37, "37# M 26#", "32. 5y . 10y 16.", 15),
             case(file(kernel), 37, "37# m 26#", "32. 5y . 10y 16.", 15),
             case(file(kernel), 37, "34# M 5# ~~ 22#", "32. yy . 5y .. 6y 16.", 13),
-            // Nothing in the window: nothing happens, whatever lies beside it.
+            // Nothing in the window: nothing happens, whatever is next to it.
             case(file(kernel), 37, "32# 16. 16#", "64.", 0),
             case(file(kernel), 37, "32# 16~ 16#", "64.", 0),
             case(file(kernel), 37, "32# 16M 16#", "64.", 0),
@@ -145,7 +145,7 @@ fn the_workingset_flag_takes_the_credit() {
 #[test]
 fn a_large_folio_is_mapped_whole_since_6_18() {
     let cases = [
-        // Beyond the window on either side; every page that was visited is credited.
+        // Beyond the window on either side; every visited page is credited.
         case(file(V6_18), 20, "[30-] 32#", "32y 32.", 32),
         case(file(V6_18), 40, "32# [30-] 8#", "32. 32y 8.", 32),
         case(file(V6_18), 20, "8# [6-][6-] 40#", "16. 16y 32.", 16),
@@ -194,7 +194,7 @@ fn miss_fault_address_credits_the_faulting_page_only() {
             case(p1, 37, "37# M 26#", "32. 5y . 10y 16.", 0),
             case(p1, 37, "64#", "32. 16y 16.", 0).mapped("37. y"),
             case(p1, 37, "64#", "32. 5y c 10y 16.", 0).mapped("37. c"),
-            // Its folio has the workingset flag; that of the others does not matter.
+            // Its folio has the workingset flag; the flags of other folios do not matter.
             case(p1, 37, "37# w 26#", "32. 16y 16.", 0),
             case(p1, 37, "37w # 26w", "32. 16y 16.", 1),
         ];
@@ -211,7 +211,7 @@ fn miss_fault_address_credits_the_faulting_page_only() {
         case(p1, 16, "16# [6-] 40#", "16. 16y 32.", 1),
     ];
     cases.into_iter().for_each(Case::run);
-    // A PMD still gives none.
+    // A PMD entry still credits nothing.
     let small = with(&[Switch::MissFaultAddress], small_tables(file(V6_18)));
     case(small, 20, "16. [14-] 32.", "16. 16y 32.", 0).check();
 }
@@ -231,7 +231,7 @@ fn miss_no_retry_credits_nothing_on_a_tried_retry() {
     }
 }
 
-/// The pages that reclaim keeps, because their entries are marked as accessed.
+/// The pages that reclaim keeps because their entries are young.
 #[track_caller]
 fn check_young(limits: Limits, index: u64, cache: &str, kept: &str) {
     let mut engine = Engine::new(limits, Io::Waited, cache);
@@ -247,7 +247,7 @@ fn entries_are_young_on_x86_and_old_on_arm64() {
     check_young(x86, 37, "64#", "32. 16# 16.");
     check_young(x86, 20, "[30-] 32#", "[30-] 32.");
     check_young(x86, 20, "16# [6-][6-] 32#", "16. [6-][6-] 32.");
-    // The page that faulted is accessed all the same.
+    // The page that faulted is young anyway.
     let arm = on(Family::Arm64, 4096, file(V6_18));
     check_young(arm, 37, "64#", "37. # 26.");
     check_young(arm, 20, "16# [6-][6-] 32#", "16. [6-] 40.");

@@ -48,8 +48,8 @@ fn a_miss_tries_again_under_the_lock_of_its_vma() {
     }
 }
 
-/// Serves a fault whose asking number `refused`, from 0, for its VMA's lock is refused. Returns the
-/// locks that it asked for.
+/// Serves a fault whose request number `refused`, from 0, for the VMA lock is refused. Returns the
+/// locks that it requested.
 fn locks(
     switches: &[Switch],
     mut fault: Fault,
@@ -92,8 +92,8 @@ fn a_retry_whose_lock_is_refused_takes_mmap_lock_in_the_same_try() {
     }
 }
 
-/// Readahead asks for no page where the mapping is advised RANDOM, or after many misses. The page
-/// is then read by the fault itself, which the series as posted does not cover.
+/// A fault reads its page itself, without readahead, if the mapping is advised RANDOM, or after
+/// many misses. The series as posted does not cover this.
 #[test]
 fn single_page_read_returns_to_mmap_lock() {
     for kernel in KERNELS {
@@ -112,15 +112,15 @@ fn single_page_read_returns_to_mmap_lock() {
     }
 }
 
-/// MADV_POPULATE_READ asks for no lock of a VMA, so it has none to come back to.
+/// MADV_POPULATE_READ requests no VMA lock, so it has none to come back to.
 #[test]
 fn populating_returns_to_mmap_lock() {
     let (asked, _) = locks(VMA_RETRY, Fault::populating(PageIndex(5)), None);
     assert_eq!(asked, [Lock::Mmap; 2]);
 }
 
-/// Under the lock of its VMA a retry that is not TRIED may drop it once more, and the one after
-/// that too: only a miss, or `mmap_lock`, makes a retry the last.
+/// Under the VMA lock a retry that is not TRIED may drop the lock once more, and so may the next:
+/// only a miss, or `mmap_lock`, makes a retry the last.
 #[test]
 fn the_retry_of_an_async_window_may_drop_the_lock_of_its_vma() {
     let limits = with(VMA_RETRY, limits(V6_18, PageCount(64)));
@@ -143,7 +143,7 @@ fn is_miss(decision: &Decision) -> bool {
     matches!(decision, Decision::Lookup { hit: false, .. })
 }
 
-/// Steps of a fault on page 32, whose first lock is refused, and its course.
+/// Steps of a fault on page 32 whose first lock is refused, and its course.
 fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
     let mut fault = Fault::new(PageIndex(32), AccessKind::Read);
     let mut steps = Vec::new();
@@ -169,7 +169,7 @@ fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
 fn without_the_lock_of_its_vma_a_fault_takes_mmap_lock() {
     let done = |major, tries| Step::Done(FaultResult { major, tries });
     let (vma, mmap) = (Step::Lock(Lock::Vma), Step::Lock(Lock::Mmap));
-    // A hit is served by the first try. The lock that was not had is not in the log.
+    // A hit is served by the first attempt. The refused lock is not in the log.
     let (steps, mapped, course) =
         refused(Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64#"));
     assert_eq!(steps, [vma, mmap, done(false, 1)]);

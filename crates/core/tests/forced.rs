@@ -1,4 +1,4 @@
-//! Forced readahead: what a program asks for, in chunks, without a mark.
+//! Forced readahead: requests of a program, in chunks, without a mark.
 
 use crate::support::machine::limits;
 use crate::support::map;

@@ -1,4 +1,4 @@
-//! What a task does that has charged more than `memory.high` allows.
+//! A task that has charged more than `memory.high` allows.
 
 use filemap_core::lru::high::delay_ns;
 use filemap_core::units::PageCount;

@@ -1,4 +1,4 @@
-//! POSIX_FADV_DONTNEED: which pages it is about, and what stays.
+//! POSIX_FADV_DONTNEED: which pages it covers, and which stay.
 
 use filemap_core::cache::Folio;
 use filemap_core::lru::invalidate::{is_dropped, range};
@@ -16,7 +16,7 @@ fn partial_pages_stay_except_at_file_end() {
         (0, Some(4095), (0, 0)),
         (1, Some(4096), (1, 1)),
         (4095, Some(8193), (1, 3)),
-        // Up to the last byte of the file: its page goes with it.
+        // Up to the last byte of the file: the last page is dropped too.
         (0, Some(file), (0, 11)),
         (10 * 4096, Some(100), (10, 11)),
         (10 * 4096, Some(99), (10, 10)),

@@ -1,4 +1,4 @@
-//! Which folios a window becomes, and which of them is marked.
+//! The folios of a window, and which of them is marked.
 
 use filemap_core::decision::Cause;
 use filemap_core::readahead::{Limits, Window};
@@ -22,7 +22,7 @@ impl Asked {
     }
 }
 
-/// Lays the window out in a file that looks like `before`, and like `after` after it.
+/// Lays the window out in a file in the state `before`, and checks the state `after`.
 #[track_caller]
 fn check(limits: Limits, asked: Asked, before: &str, after: &str) -> Engine {
     bounded(limits, asked, map::pages(before).0 - 1, false, before, after)
@@ -66,7 +66,7 @@ fn folios_are_as_large_as_alignment_and_window_allow() {
         (Asked(0, 16, 0, 2), "32.", "(--)(--)(--)(--) 16."),
         (Asked(0, 16, 0, 1), "32.", "()()()()()()()() 16."),
         (Asked(0, 16, 0, 0), "32.", "16~ 16."),
-        // Up to the order from the start, down from it to the end.
+        // Rising to the order from the start, falling from it to the end.
         (Asked(5, 30, 0, 4), "40.", "5. ~ () (6-) (14-) () ~ 5."),
         (Asked(1, 15, 0, 3), "32.", ". ~ () (--) (6-) 16."),
         (Asked(8, 15, 0, 3), "32.", "8. (6-) (--) () ~ 9."),
@@ -112,7 +112,7 @@ fn the_folio_that_holds_the_mark_carries_it() {
 fn the_end_of_the_file_cuts_the_window() {
     let cases = [
         (Asked(16, 16, 0, 4), "22.", "16. (--)()"),
-        // The mark stays where the window as asked for has it: beyond the end, or before.
+        // The mark stays where the requested window has it: beyond the end, or before.
         (Asked(16, 16, 4, 4), "22.", "16. (--)()"),
         (Asked(16, 16, 10, 4), "22.", "16. (--)()"),
         (Asked(16, 16, 11, 4), "22.", "16. (--)<>"),
@@ -156,7 +156,7 @@ fn absent_pages_are_filled_with_base_pages() {
         (Asked(4, 8, 0, 0), "4. 8# 4.", "4. 8# 4."),
         (Asked(4, 8, 0, 0), "3. # 7. # 4.", "3. # 7~ # 4."),
         (Asked(4, 8, 0, 0), "[--] [--] 8.", "[--] [--] 4~ 4."),
-        // The mark: at the end less what lies after it, if that page was absent.
+        // The mark: before the pages at the end, if that page was absent.
         (Asked(4, 8, 1, 0), "16.", "4. 7~ m 4."),
         (Asked(4, 8, 2, 0), "16.", "4. 6~ m~ 4."),
         (Asked(4, 8, 8, 0), "16.", "4. m7~ 4."),
@@ -186,19 +186,19 @@ fn absent_pages_are_filled_with_base_pages() {
 #[test]
 fn a_cached_page_ends_the_large_folios() {
     let cases = [
-        // What remains of the window, in base pages, marked before its end.
+        // The rest of the window, in base pages, marked before its end.
         (Asked(0, 16, 0, 2), "9. # 22.", "(--)(--) ~ # 6~ 16."),
         (Asked(0, 16, 4, 2), "9. # 22.", "(--)(--) ~ # ~~ m3~ 16."),
         (Asked(0, 16, 7, 2), "9. # 22.", "(--)(--) ~ # 6~ 16."),
         (Asked(0, 16, 8, 2), "9. # 22.", "(--)(--) m # 6~ 16."),
-        // The mark was passed: the folio that holds it has it, the rest is too short for it.
+        // The mark was passed: the folio that contains it has it, the rest is too short for it.
         (Asked(0, 16, 9, 2), "9. # 22.", "(--)<--> ~ # 6~ 16."),
         (Asked(0, 16, 12, 2), "9. # 22.", "(--)<--> ~ # 6~ 16."),
-        // The first folio already does not fit.
+        // Already the first folio does not fit.
         (Asked(0, 16, 16, 4), "9. # 22.", "m8~ # 6~ 16."),
         (Asked(0, 16, 16, 4), "15. # 16.", "m14~ # 16."),
         (Asked(0, 16, 4, 4), "# 31.", "# 11~ m3~ 16."),
-        // The page just after the window is in nobody's way.
+        // The page just after the window is in the way of nothing.
         (Asked(0, 16, 0, 4), "16. # 15.", "(14-) # 15."),
         // Cached folios in the way.
         (Asked(0, 16, 4, 3), "8. [--] 20.", "(6-) [--] m3~ 16."),
@@ -220,7 +220,7 @@ fn the_rest_is_as_long_as_the_window_on_6_12() {
     let cases = [
         (Asked(0, 16, 0, 0), "9. # 22.", "(--)(--) ~ # 14~ 8."),
         (Asked(0, 16, 4, 0), "9. # 22.", "(--)(--) ~ # 10~ m3~ 8."),
-        // The folio that held the mark has one, the rest has another.
+        // The folio that contains the mark has one, the rest has another.
         (Asked(0, 16, 12, 0), "9. # 22.", "(--)<--> ~ # ~~ m11~ 8."),
         (Asked(0, 16, 16, 0), "9. # 22.", "<-->(--) m # 14~ 8."),
         (Asked(0, 16, 4, 0), "9. # 8.", "(--)(--) ~ # ~~~~ m3~"),
@@ -256,7 +256,7 @@ fn on_6_12_windows_under_4_pages_are_base_pages() {
     check(large(V6_12), Asked(0, 3, 1, 2), "16.", "~~m 13.");
     check(large(V6_12), Asked(0, 2, 0, 2), "16.", "~~ 14.");
     check(large(V6_12), Asked(0, 4, 1, 2), "16.", "<--> 12.");
-    // The window as asked for counts, not as the end of the file leaves it.
+    // The requested window counts, not the one clipped at the end of the file.
     check(large(V6_12), Asked(0, 4, 0, 2), "3.", "()~");
     check(large(V6_18), Asked(0, 3, 1, 2), "16.", "()m 13.");
     check(large(V6_18), Asked(0, 2, 0, 2), "16.", "() 14.");
@@ -265,7 +265,7 @@ fn on_6_12_windows_under_4_pages_are_base_pages() {
 #[test]
 fn order_of_the_next_window() {
     let cases = [
-        // Since 6.18 the order used; on 6.12 nothing uses it.
+        // Since 6.18 the order used; 6.12 ignores it.
         (large(V6_18), Asked(0, 16, 0, 6), 4),
         (large(V6_18), Asked(0, 16, 0, 3), 3),
         (large(V6_18), Asked(0, 7, 0, 3), 2),
@@ -312,8 +312,8 @@ fn remainder_is_logged() {
     }
 }
 
-/// 6.1.192, booted: after a window of 32 pages from 3190 of a file that ends with 3188, the state
-/// has 33.
+/// 6.1.192, booted: after a window of 32 pages from 3190 in a file that ends with page 3188, the
+/// state has 33.
 #[test]
 fn a_window_beyond_the_end_grows_before_6_12() {
     for (kernel, grown) in [(V6_1, 3), (V6_6, 3), (V6_12, 0), (V6_18, 0)] {

@@ -1,4 +1,4 @@
-//! The rules of Linux, one file of tests for each.
+//! The rules of Linux, with one test file each.
 
 mod advice;
 mod aging;

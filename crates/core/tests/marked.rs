@@ -1,4 +1,4 @@
-//! A hit on a cached folio: the counter falls, and a mark asks for the next window.
+//! A hit on a cached folio: the counter falls, and a mark triggers the next window.
 
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FileCache;
@@ -35,8 +35,7 @@ fn hit(engine: &mut Engine, index: u64) -> Option<MarkHit> {
     hit
 }
 
-/// A hit in a file that looks like `before`, and like `after` after it; the readahead state
-/// before and after.
+/// A hit in a file in the state `before`, then `after`; the readahead state before and after.
 #[track_caller]
 fn check(
     limits: Limits,
@@ -59,7 +58,7 @@ fn stream_mark_advances_the_stream() {
     // Read-around of 32 left pages 24 to 39, the mark at 36.
     let cases = [
         (ext4(V6_18), (16, 2), "24. 16# <-->(--)(--)(--) 8."),
-        // 6.12: base pages on ext4; with large folios the order grows with the layout, not in `ra`.
+        // 6.12: base pages on ext4; with large folios the order grows in the layout, not in `ra`.
         (ext4(V6_12), (16, 0), "24. 16# m15~ 8."),
         (large(V6_12), (16, 0), "24. 16# <-->(--)(--)(--) 8."),
     ];
@@ -112,7 +111,7 @@ fn trimming_leaves_a_window_that_it_would_empty() {
 
 #[test]
 fn a_stream_grows_in_size_and_order() {
-    // The stream that a read of one page at the start of the file begins.
+    // The stream started by a read of one page at the start of the file.
     let mut engine = Engine::new(ext4(V6_18), Io::Immediate, "#M 62.");
     engine.ra = stream(0, 2, 1, 0);
     let course = [
@@ -144,7 +143,7 @@ fn on_6_12_the_order_grows_from_the_marked_folio() {
     engine.ra = stream(0, 2, 1, 0);
     let course = [
         (1, "## {} [] 58.", stream(2, 4, 4, 0)),
-        // From order 1, which the layout of 8 pages at 6 begins with.
+        // From order 1, with which the layout of 8 pages at 6 starts.
         (2, "## [][] {} [--] [] 50.", stream(6, 8, 8, 0)),
     ];
     check_course(&mut engine, &course);
@@ -169,10 +168,10 @@ fn foreign_mark_reads_absent_pages() {
     let found = [new, stream(40, 16, 16, 2)];
     check(ext4(V6_18), 36, found, before, "36. 4# <-->(--)(--)(--) 8.");
     check(ext4(V6_12), 36, [new, stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
-    // A stream that lies elsewhere, ahead of the mark too.
+    // A stream elsewhere, also ahead of the mark.
     check(ext4(V6_12), 36, [stream(0, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
     check(ext4(V6_12), 36, [stream(50, 4, 1, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
-    // One page beside where the stream expects it.
+    // One page off from where the stream expects it.
     check(ext4(V6_12), 36, [stream(23, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
     check(ext4(V6_12), 36, [stream(25, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
     // The gap just after the mark.
@@ -185,7 +184,7 @@ fn the_search_behind_a_mark_ends_with_the_largest_window() {
     // The 16th page after the mark is absent.
     let found = [new, stream(52, 16, 16, 2)];
     check(ext4(V6_18), 36, found, "36. M15# 12.", "36. 16# <-->(--)(--)");
-    // All 16 are cached: the mark goes, and nothing comes.
+    // All 16 are cached: the mark is cleared, and nothing is read.
     let engine = &mut check(ext4(V6_18), 36, [new, new], "36. M16# 11.", "36. 17# 11.");
     assert_eq!(engine.course(), "nothing-absent");
 }
@@ -203,8 +202,8 @@ fn a_search_that_begins_inside_a_large_folio_counts_too_far() {
     check(ext4(V6_18), 37, jumped, before, "24. 12# [--].. <>(--) 16.");
     let jumped = [old, stream(42, 16, 16, 2)];
     check(large(V6_12), 37, jumped, before, "24. 12# [--].. <>(--)(6-)() 6.");
-    // 13 cached pages from the folio's end on hide the gap in front of the search's end; 12 do
-    // not: it is found, 2 pages too far, as the last that counts.
+    // 13 cached pages after the end of the folio hide the gap from the search; 12 do not: it is
+    // found, 2 pages too far, as the last page that counts.
     let new = ReadaheadState::NEW;
     let engine = &mut check(ext4(V6_18), 37, [new, new], "36. {--} 12# 12.", "36. [--] 12# 12.");
     assert_eq!(engine.course(), "nothing-absent");
@@ -214,12 +213,13 @@ fn a_search_that_begins_inside_a_large_folio_counts_too_far() {
 
 #[test]
 fn read_requests_remaining_pages() {
-    // 4 pages to the gap and 1 asked for: twice 5 pages, trimmed to 8 since 6.18.
+    // 4 pages to the gap and 1 requested: twice 5 pages, trimmed to 8 since 6.18.
     let cases = [
         (V6_12, 1, "36. 4# m9~ 14.", (40, 10)),
         (V6_18, 1, "36. 4# <-->(--) 16.", (40, 8)),
         (V6_12, 4, "36. 4# m15~ 8.", (40, 16)),
-        // 20 pages asked for, above the readahead size, of a device that likes 24: 24 are read.
+        // 20 pages requested, more than the readahead size, from a device with an optimum of 24: 24
+        // are read.
         (V6_12, 24, "36. 4# m23~", (40, 24)),
     ];
     for (kernel, req, after, (start, size)) in cases {
@@ -240,7 +240,7 @@ fn a_window_around_cached_pages_and_the_end_of_the_file() {
     check_around(24, "24. 12# M3# .. # 21.", &around_page);
     let cut = [(ext4(V6_18), (16, 2), "24. 16# <--> ~"), (ext4(V6_12), (16, 0), "24. 16# 5~")];
     check_around(24, "24. 12# M3# 5.", &cut);
-    // Beyond the end of the file the stream moves on, and nothing is read.
+    // Beyond the end of the file the stream advances, and nothing is read.
     check_around(24, "24. 12# M3#", &[(ext4(V6_12), (16, 0), "24. 16#")]);
     let states = [stream(24, 16, 4, 0), stream(40, 16, 16, 2)];
     let engine = &mut check(ext4(V6_18), 36, states, "24. 12# M3#", "24. 16#");
@@ -273,7 +273,7 @@ fn each_hit_takes_one_from_the_counter() {
             let hit = hit(&mut engine, 32);
             let case = format!("{} {before} at {counted}", kernel.name());
             assert_eq!(engine.ra.mmap_miss, left, "{case}");
-            // A marked folio asks for more, also while it is being read.
+            // A marked folio requests more, even while it is being read.
             assert_eq!(hit.is_some(), "Mm".contains(before), "{case}");
         }
     }

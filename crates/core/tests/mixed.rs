@@ -1,4 +1,4 @@
-//! Marks between faults and `read(2)` with vma-bound: who hits the mark decides, not who set it.
+//! Marks of faults and `read(2)` with vma-bound: what hits the mark decides, not what set it.
 
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Kernel;

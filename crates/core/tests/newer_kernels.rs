@@ -1,4 +1,4 @@
-//! What 6.19 to 7.3, and the mm tree after it, decide otherwise than 6.18.
+//! How 6.19 to 7.3, and the mm tree after it, differ from 6.18.
 
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::decision::Cause;
@@ -36,7 +36,7 @@ fn hugepage_misses_are_counted_since_6_19() {
 }
 
 /// Page size in bytes, largest folio of the file: order and size of the window of a miss, if the
-/// advice decides on it.
+/// advice determines it.
 type HugeWindow = (u64, Option<u8>, Option<(u8, u64)>);
 
 #[track_caller]
@@ -63,7 +63,7 @@ fn hugepage_advice_reads_the_largest_folios_of_the_file_since_7_2() {
         let family = if page_size == 4096 { Family::X86_64 } else { Family::Arm64 };
         on(family, page_size, limits(kernel, PageCount(300)))
     };
-    // What one PMD entry maps, whatever the file; not at all where that does not fit.
+    // The size of a PMD entry, whatever the file; nothing if that does not fit.
     huge_windows(
         |page_size| of(V7_1, page_size),
         &[
@@ -72,7 +72,7 @@ fn hugepage_advice_reads_the_largest_folios_of_the_file_since_7_2() {
             (65536, Some(11), None),
         ],
     );
-    // 2 MiB at most, and as without the advice where the file has no large folios.
+    // 2 MiB at most, and as without the advice if the file has no large folios.
     let newest: [HugeWindow; 7] = [
         (4096, Some(9), Some((9, 1024))),
         (4096, Some(4), Some((4, 32))),
@@ -176,14 +176,14 @@ fn a_window_that_reaches_the_end_of_the_file_has_no_mark_since_7_2() {
         // The rest of a window after a cached page.
         check(plain, None, 32, "30. # 9.", marked("24. 6~ # 5~ m3~", "24. 6~ # 9~"));
     }
-    // The state of the stream says a mark that is not there, and the layout does not.
+    // The state of the stream has a mark that does not exist; the layout does not.
     let plain = Limits { max_folio: None, ..file(V7_2) };
     let mut engine = check(plain, None, 32, "40.", "24. 16~");
     assert_eq!((engine.ra.size, engine.ra.async_size), (PageCount(16), PageCount(4)));
     assert_eq!(engine.course(), "around:24+16-4 base:24+16-0");
 }
 
-/// A course of events of a fault on page 32.
+/// A course of a fault on page 32.
 fn course(limits: Limits, ra: ReadaheadState, before: &str, io: Io) -> (String, FaultResult) {
     let mut engine = Engine::new(limits, io, before);
     engine.limits.fault_around = PageCount(1);
@@ -199,10 +199,10 @@ fn the_mm_tree_after_7_3_keeps_its_lock_until_it_has_to_wait() {
     let (asked, outcome) = course(new, misses, "64.", Io::Waited);
     assert_eq!(asked, "vma miss:0 around:24+16-4 drop wait:32 mmap tried-hit:1 major/2");
     assert_eq!(outcome.tries, 2);
-    // What has arrived by then costs no lock.
+    // Data that has arrived by then costs no lock.
     let (asked, _) = course(new, misses, "64.", Io::Immediate);
     assert_eq!(asked, "vma miss:0 around:24+16-4 major/1");
-    // Nor does a mark on a page that is there.
+    // Nor does a mark on an uptodate page.
     let marked = "20. 12# M3# 28.";
     let (asked, _) = course(new, stream(20, 16, 4, 0), marked, Io::Waited);
     assert!(!asked.contains("drop") && asked.contains("async:36+"), "{asked}");

@@ -1,4 +1,4 @@
-//! What 6.1 and 6.6 do otherwise than later kernels, but for streams (`stream.rs`).
+//! How 6.1 and 6.6 differ from later kernels, except for streams (`stream.rs`).
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::FileMapping;
@@ -25,7 +25,7 @@ fn rules(kernel: Kernel) -> Rules {
     Rules::new(kernel, Series::BASELINE)
 }
 
-/// The locks that a fault asks for, and its outcome.
+/// The locks that a fault requests, and its outcome.
 fn locks(kernel: Kernel, mut fault: Fault, before: &str) -> (Vec<Lock>, FaultResult, Engine) {
     let mut engine = Engine::new(limits(kernel, PageCount(64)), Io::Waited, before);
     engine.ra = counter(90);
@@ -57,7 +57,7 @@ fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
         let (locks, outcome, _) = locks(kernel, fault(), "64.");
         assert_eq!((&locks[..], outcome), (expected, missed), "{}", kernel.name());
     }
-    // Fault-around finds the page. 6.6 needs `mmap_lock` where it does not, as in a write.
+    // Fault-around finds the page. 6.6 needs `mmap_lock` if it does not, as for a write.
     let write = || Fault::new(PageIndex(32), AccessKind::WritePrivate);
     let served = FaultResult { major: false, tries: 1 };
     for (kernel, read, written) in
@@ -70,7 +70,7 @@ fn without_locks_of_vmas_a_fault_takes_mmap_lock() {
     }
 }
 
-/// The neighbours of an absent page are mapped and credited by each try: 15 of them.
+/// The neighbours of an absent page are mapped and credited by each attempt: 15 of them.
 #[test]
 fn fault_around_under_both_locks_counts_twice() {
     for (kernel, left) in [(V6_1, 90 - 15), (V6_6, 90 - 30), (V6_12, 90 - 15)] {
@@ -144,7 +144,7 @@ fn each_accessed_entry_unmapped_is_a_use_before_6_12() {
     }
 }
 
-/// A read of 32 cached pages that meets a mark in page 17, and where it then is.
+/// A read of 32 cached pages that hits a mark in page 17, and its position at that time.
 #[test]
 fn a_read_looks_up_15_folios_together_before_6_12() {
     for (kernel, at) in [(V6_1, 15), (V6_6, 15), (V6_12, 0)] {
@@ -159,7 +159,7 @@ fn a_read_looks_up_15_folios_together_before_6_12() {
 
 #[test]
 fn a_read_notes_each_folio_on_6_1() {
-    // After five cached pages, the rest of one read follows what it has read itself.
+    // After five cached pages, the rest of one read continues what it has read itself.
     for (kernel, after) in [(V6_1, "20. 20# M 23."), (V6_6, "20. 20# 24.")] {
         let mut engine = Engine::new(limits(kernel, PageCount(64)), Io::Waited, "20. 5# 39.");
         engine.read(20, 20);

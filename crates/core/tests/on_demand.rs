@@ -1,4 +1,4 @@
-//! On-demand readahead: window sizes, what makes a stream, and single reads.
+//! On-demand readahead: window sizes, what starts a stream, and single reads.
 
 use filemap_core::decision::Cause;
 use filemap_core::readahead::window_size::{initial_size, next_size};
@@ -10,7 +10,7 @@ use crate::support::engine::{Engine, Io};
 use crate::support::machine::{KERNELS, limits, on, stream, xfs};
 use crate::support::map;
 
-/// What `size` makes of so many pages, where a window has at most `max`.
+/// Checks `size` for requests of these sizes, with windows of at most `max`.
 #[track_caller]
 fn check_sizes(size: fn(PageCount, PageCount) -> PageCount, max: u64, cases: &[(u64, u64)]) {
     for &(pages, expected) in cases {
@@ -48,11 +48,11 @@ fn the_next_window_of_a_stream() {
 
 #[test]
 fn a_large_request_may_use_the_optimal_io_size() {
-    // The optimal size of the device, and for each request the largest window.
+    // The optimal I/O size of the device, and the largest window for each request.
     let cases: [(u64, &[(u64, u64)]); 3] = [
-        // Requests of up to the readahead size keep to it.
+        // Requests of up to the readahead size are limited to it.
         (64, &[(1, 32), (32, 32), (33, 33), (64, 64), (65, 64), (1000, 64)]),
-        // A device that prefers no more than the readahead size changes nothing.
+        // A device whose optimum is not above the readahead size changes nothing.
         (32, &[(33, 32)]),
         (16, &[(33, 32), (20, 32)]),
     ];
@@ -72,7 +72,7 @@ struct Case {
     previous_end: Option<u64>,
     before: &'static str,
     after: &'static str,
-    /// The stream that is left behind; `None`: a single read, which leaves it alone.
+    /// The resulting stream; `None`: a single read, which leaves it unchanged.
     stream: Option<(u64, u64, u64)>,
 }
 
@@ -123,7 +123,7 @@ impl Case {
     }
 }
 
-/// Base pages on either kernel, so that all windows are drawn alike.
+/// Base pages on either kernel, so that all windows look the same.
 fn machines() -> [Limits; 2] {
     KERNELS.map(|kernel| Limits { max_folio: None, ..limits(kernel, PageCount(64)) })
 }
@@ -143,10 +143,10 @@ fn the_start_of_the_file_begins_a_stream() {
         case(0, 4, "64.", "4~ m3~ 56.").stream(0, 8, 4),
         case(0, 5, "64.", "5~ m10~ 48.").stream(0, 16, 11),
         case(0, 15, "64.", "15~ m 48.").stream(0, 16, 1),
-        // The request takes the whole window: half of it lies after the mark.
+        // The request takes the whole window: half of it is after the mark.
         case(0, 16, "64.", "8~ m7~ 48.").stream(0, 16, 8),
         case(0, 20, "64.", "8~ m7~ 48.").stream(0, 16, 8),
-        // A file that is shorter than the window.
+        // A file shorter than the window.
         case(0, 4, "7.", "3~ m3~").stream(0, 8, 4),
         case(0, 4, "3.", "3~").stream(0, 8, 4),
         case(0, 1, ".", "m").stream(0, 2, 1),
@@ -174,7 +174,7 @@ fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
         case(32, 1, "64.", "32. ~m 30.").after_first(page(32) + 4095).stream(32, 2, 1),
         case(32, 1, "64.", "32. ~m 30.").after_first(page(31)).stream(32, 2, 1),
         case(32, 4, "64.", "32. 4~ m3~ 24.").after_first(page(32)).stream(32, 8, 4),
-        // Two pages after it, or before it, is somewhere else.
+        // Two pages after it, or before it, is elsewhere.
         case(32, 1, "64.", "32. ~ 31.").after_first(page(31) - 1),
         case(32, 1, "64.", "32. ~ 31.").after_first(page(33)),
         case(32, 1, "64.", "32. ~ 31.").after_first(page(64)),
@@ -192,7 +192,7 @@ fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
 #[test]
 fn cached_pages_just_before_make_a_stream() {
     let cases = [
-        // No more of them than pages asked for: a single read.
+        // No more cached pages than requested ones: a single read.
         case(32, 1, "64.", "32. ~ 31."),
         case(32, 1, "31. # 32.", "31. #~ 31."),
         case(32, 4, "28. 4# 32.", "28. 4# 4~ 28."),
@@ -209,7 +209,7 @@ fn cached_pages_just_before_make_a_stream() {
         case(32, 1, "16. 16# 32.", "16. 16# 15~m 16.").stream(32, 16, 1),
         case(32, 1, "32# 32.", "32# 15~m 16.").stream(32, 16, 1),
         case(32, 16, "32# 32.", "32# 16~ 16."),
-        // The page that was looked at last is not counted: 16 count as 15.
+        // The page looked at last is not counted: 16 count as 15.
         case(32, 15, "32# 32.", "32# 15~ 17."),
         case(32, 14, "32# 32.", "32# 15~m 16.").stream(32, 16, 1),
         // Counted to the start of the file: twice as many.
@@ -221,7 +221,7 @@ fn cached_pages_just_before_make_a_stream() {
         case(16, 1, "16# 48.", "16# 15~ m 32.").stream(16, 16, 1),
         // Pages being read count like those that are up to date.
         case(32, 1, "30. ~~ 32.", "30. ~~ ~~m 29.").stream(32, 3, 1),
-        // Cached pages inside the window are left out, also where the mark would be.
+        // Cached pages inside the window are skipped, also at the place of the mark.
         case(32, 1, "30. ## . # 30.", "30. ## ~#m 29.").stream(32, 3, 1),
         case(32, 1, "30. ## .. # 29.", "30. ## ~~# 29.").stream(32, 3, 1),
     ];

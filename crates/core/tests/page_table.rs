@@ -18,7 +18,7 @@ use crate::support::machine::{KERNELS, advised, executable, limits, part, small_
 use crate::support::map;
 use Kernel::{V6_12, V6_18, V7_0};
 
-/// A VMA that begins at virtual page `start` and maps the pages `from..end`.
+/// A VMA that starts at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {
     Vma { start: Vpn(start), ..part(from, end) }
 }
@@ -61,7 +61,7 @@ fn a_large_folio_that_leaves_the_vma_or_the_table_is_mapped_in_the_window_only()
         case(file(V6_18), 20, "[30-] 32#", "16. 16y 32.", 16).of(part(4, 64)),
         case(file(V6_18), 20, "[30-] 32#", "16. 15y 33.", 15).of(part(0, 31)),
         case(file(V6_18), 20, "[30-] 32#", "18. 13y 33.", 13).of(part(18, 31)),
-        // It ends with it, or begins with it.
+        // It ends with it, or starts with it.
         case(file(V6_18), 20, "[30-] 32#", "32y 32.", 32).of(part(0, 32)),
         case(file(V6_18), 40, "32# [30-] 8#", "32. 32y 8.", 32).of(part(32, 64)),
         // The folio at 32 crosses into the next page-table page, at page 36.
@@ -79,7 +79,7 @@ fn fault_around_spares_a_folio_at_the_end_of_the_file() {
     // Seen on 6.18, also with a file of one page: without a page-table page it maps nothing.
     case(file(V6_18), 20, "[30-]", "32.", 0).check();
     for kernel in [V6_12, V6_18] {
-        // That of 6.12 is seen on 6.12.117.
+        // The result of 6.12 was seen on 6.12.117.
         case(file(kernel), 0, "#", ".", 0).check();
     }
     // With one, it maps the window only; a PMD entry never.
@@ -89,10 +89,10 @@ fn fault_around_spares_a_folio_at_the_end_of_the_file() {
         assert!(around(&mut engine, 20, false));
         assert_eq!(engine.course(), "map:16..31=16-16");
     }
-    // What lies before it in the window does not change that.
+    // Pages before it in the window do not change that.
     let limits = Limits { fault_around: PageCount(8), ..file(V6_18) };
     case(limits, 5, "4# [2-] [6-]", "4. 8y 4.", 8).of(at(4, 0, 16)).check();
-    // 6.1 knows no such end.
+    // 6.1 has no such rule.
     case(small_tables(file(Kernel::V6_1)), 20, "16. [14-]", "16. 16y", 0).check();
     case(file(Kernel::V6_1), 0, "#", "y", 1).check();
 }
@@ -113,14 +113,14 @@ fn a_pmd_maps_its_folio_and_credits_nothing() {
             Limits { max_folio: Some(small(kernel).arch.max_cache_order), ..small(kernel) };
         let mut engine = case(limits, 20, map, "16. 16y 32.", 0).check();
         assert_eq!(engine.course(), "huge:16");
-        // Not where a page-table page is in the place already.
+        // Not if a page-table page exists there already.
         let mut engine = Engine::new(limits, Io::Waited, map);
         engine.ra.mmap_miss = 100;
         engine.tables.install(Vpn(31), 16);
         assert!(around(&mut engine, 20, false));
         assert_eq!(engine.course(), "map:16..31=16-16");
         assert_eq!(engine.ra.mmap_miss, 84);
-        // One elsewhere does not matter.
+        // A page-table page elsewhere does not matter.
         let mut engine = Engine::new(limits, Io::Waited, map);
         engine.tables.install(Vpn(15), 16);
         engine.tables.install(Vpn(32), 16);
@@ -153,7 +153,7 @@ fn mapping_pages_replaces_pmd_with_page_table() {
     let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "4# 12. [14-] 32.");
     around(&mut engine, 3, false);
     assert_eq!(engine.course(), "map:0..15=4-4");
-    // The folio at 0 replaces what was there: the page-table page stays.
+    // The folio at 0 replaces the earlier ones: the page-table page stays.
     let again = map::cache("[14-] [14-] 32.");
     engine.cache = again;
     around(&mut engine, 3, false);
@@ -254,7 +254,7 @@ fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
 
 #[test]
 fn large_folios_are_read_and_mapped() {
-    // An executable mapping of arm64, as its folios of 64 KiB come in: whole at once.
+    // An executable mapping of arm64, whose folios of 64 KiB are read: whole at once.
     let arm = crate::support::machine::on(Family::Arm64, 4096, file(V6_18));
     let mut engine = Engine::new(arm, Io::Waited, "64.");
     engine.vma = executable(engine.vma);
@@ -273,7 +273,7 @@ fn a_write_copies_a_page_that_was_only_read() {
     assert_eq!(engine.course(), "copy:3");
 }
 
-/// Unmaps a mapping of one VMA. Returns how many private copies are gone.
+/// Unmaps a mapping of one VMA. Returns the number of private copies freed.
 fn unmap_all(vma: Vma, engine: &mut Engine) -> PageCount {
     let mapping = FileMapping::new(vma, None);
     unmap(&mapping, vma.pgoff, vma.end(), &engine.limits, &mut engine.cache)

@@ -1,4 +1,4 @@
-//! Protection of ranges of a mapping, whose VMAs are cut and joined by it as by advice.
+//! Protection of ranges of a mapping, which splits and merges VMAs as advice does.
 
 use crate::support::machine::part;
 use filemap_core::address::mapping::{FileMapping, VmaChange};
@@ -8,7 +8,7 @@ use filemap_core::units::PageIndex;
 
 const PAGES: u64 = 6;
 
-/// What each page is advised and may be used for.
+/// Advice and protection of each page.
 type Pages = [(bool, Protection); PAGES as usize];
 
 /// First pages of the VMAs of `mapping`, and whether each is executable.
@@ -17,14 +17,14 @@ fn vmas(mapping: &FileMapping) -> Vec<(u64, bool)> {
     vmas.map(|(vma, ..)| (vma.pgoff.0, vma.executable)).collect()
 }
 
-/// What they are if a VMA is as long a run of pages as are alike.
+/// The same if each VMA is a maximal run of equal pages.
 fn runs(pages: &Pages) -> Vec<(u64, bool)> {
     let begins = |&page: &usize| page == 0 || pages[page] != pages[page - 1];
     let of = |page: usize| (page as u64, pages[page].1 == Protection::Exec);
     (0..PAGES as usize).filter(begins).map(of).collect()
 }
 
-/// First pages of the runs of `before` that are no runs of `after`, of alike pages in both.
+/// First pages of the runs of `before` that are not also runs of `after`, with equal pages.
 fn gone(before: &Pages, after: &Pages) -> Vec<u64> {
     let whole = |pages: &Pages| {
         let firsts: Vec<u64> = runs(pages).iter().map(|run| run.0).collect();
@@ -44,7 +44,7 @@ fn changed(before: (bool, Protection), change: VmaChange) -> (bool, Protection) 
     }
 }
 
-/// Every sequence of three changes of any ranges of 6 pages, of which the last is one in seven.
+/// Every sequence of three changes of any ranges of 6 pages, one in seven of the last changes.
 #[test]
 fn protection_splits_and_merges_vmas() {
     let hints = [ReadHint::Normal, ReadHint::Random].map(AdviceFlag::Read).map(VmaChange::Advice);

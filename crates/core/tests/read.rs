@@ -33,7 +33,7 @@ fn check(limits: Limits, before: &str, reads: Reads<'_>) -> Engine {
 
 #[test]
 fn a_stream_of_single_pages_in_large_folios() {
-    // Each mark that is hit reads the next window; between them nothing is decided.
+    // Each hit mark reads the next window; between them nothing is decided.
     let engine = check(
         file(V6_18),
         "64.",
@@ -70,8 +70,8 @@ fn a_stream_of_single_pages_in_base_pages() {
 
 #[test]
 fn a_request_for_many_pages() {
-    // The request of 20 pages is larger than the readahead size: what is missing after the first
-    // window is asked for again, and belongs to no stream until the read has ended.
+    // The request of 20 pages is larger than the readahead size: the pages missing after the first
+    // window are requested again, and belong to no stream until the read has ended.
     check(
         file(V6_12),
         "64.",
@@ -194,8 +194,8 @@ fn cached_read_makes_no_decision() {
 
 #[test]
 fn a_mark_inside_a_large_request_is_hit_once() {
-    // 31 pages are looked up together; the marked one ends a batch. It asks for what the read
-    // still needs from there on: 4 pages, 12 to 15.
+    // 31 pages are looked up together; the marked one ends a batch. It requests what the read still
+    // needs from there on: 4 pages, 12 to 15.
     for (kernel, course) in
         [(V6_12, "async-read:16+16-16 base:16+16-16"), (V6_18, "async-read:16+16-16@2")]
     {
@@ -214,22 +214,22 @@ fn a_mark_with_nothing_absent_behind_it() {
 
 #[test]
 fn read_request_behind_foreign_mark() {
-    // 4 pages to the gap, and 2 more asked for: twice 6 pages.
+    // 4 pages to the gap, and 2 more requested: twice 6 pages.
     let course = "async-read:40+12-12 base:40+12-12";
     check(file(V6_12), "36. M3# 24.", &[(36, 2, course, "36. 4# M11# 12.")]);
 }
 
 #[test]
 fn a_mark_in_a_large_folio_counts_from_its_first_page() {
-    // The read begins at 38, the request counts from 36: 4 + 4 pages to the gap at 40. From 37, one
-    // page inside the folio, that is found as 41.
+    // The read starts at 38, the request counts from 36: 4 + 4 pages to the gap at 40. From 37, one
+    // page inside the folio, the gap is found at 41.
     let read = (38, 2, "async-read:41+16-16@2", "36. [--] . M [] [--] [6-] # 7.");
     check(xfs(V6_12, PageCount(64)), "36. {--} 24.", &[read]);
 }
 
 #[test]
 fn faults_and_reads_share_marks_and_counter_state() {
-    // A mark that a fault set is hit by a read, which leaves the counter alone.
+    // A read hits a mark that a fault set, and leaves the counter alone.
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64.");
     engine.fault(32, AccessKind::Read);
     engine.ra.mmap_miss = 7;
@@ -237,14 +237,14 @@ fn faults_and_reads_share_marks_and_counter_state() {
     engine.read(36, 1);
     assert_eq!(engine.course(), "async-read:40+16-16@2");
     assert_eq!(engine.ra.mmap_miss, 7);
-    // A mark that the read set is hit by a fault.
+    // A fault hits a mark that the read set.
     engine.fault(40, AccessKind::Read);
     let course = engine.course();
     // Order 4 trims the end at 72 to 64.
     assert!(course.contains("async:56+8-8@4"), "{course}");
 }
 
-/// Pages that are active after these reads: (byte, bytes).
+/// Number of active pages after these reads: (byte, bytes).
 fn active_after(reads: &[(u64, u64)]) -> PageCount {
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64#");
     for (offset, bytes) in reads {
@@ -264,7 +264,7 @@ fn the_second_use_of_a_page_makes_it_active() {
         (&[(page(8), 16 * 4096)], 0),
         // One after the other.
         (&[(page(8), 4096), (page(9), 4096), (page(10), 4096)], 0),
-        // Reads that begin in the page that the last one ended in are the same use of it.
+        // Reads that start in the page in which the last one ended are the same use of it.
         (&[(page(8), 4096), (page(8), 4096)], 0),
         (&[(page(8), 100), (page(8) + 100, 100), (page(8) + 200, 100)], 0),
         (&[(0, 4096), (0, 4096), (0, 4096)], 0),

@@ -1,4 +1,4 @@
-//! What the log says of the state that readahead finds when it is entered.
+//! The readahead state in the log when readahead is entered.
 
 use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision, ReadaheadSnapshot};
@@ -22,7 +22,7 @@ fn entered(engine: &Engine) -> Vec<Decision> {
     engine.log.iter().filter(is_entered).copied().collect()
 }
 
-/// What a fault on page `index` of a mapping with this advice enters.
+/// The entries of a fault on page `index` of a mapping with this advice.
 fn entered_by_fault(before: &str, advice: Advice, index: u64) -> Vec<Decision> {
     let mut engine = engine(before);
     engine.vma = advised(advice, engine.vma);
@@ -30,7 +30,7 @@ fn entered_by_fault(before: &str, advice: Advice, index: u64) -> Vec<Decision> {
     entered(&engine)
 }
 
-/// What a read of 3 pages from page `index` enters.
+/// The entries of a read of 3 pages from page `index`.
 fn entered_by_read(before: &str, index: u64) -> Vec<Decision> {
     let mut engine = engine(before);
     engine.read(index, 3);
@@ -54,7 +54,7 @@ fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
 #[test]
 fn a_mark_enters_with_the_state_before_its_window() {
     let before = "20. 12# M3# 28.";
-    // The hit has been taken from the counter; fault-around took 3 for the neighbours before.
+    // The hit has been credited; fault-around credited 3 for the neighbours before.
     let of_fault = entered_by_fault(before, Advice::NORMAL, 32);
     assert_eq!(of_fault, [expected(Cause::AsyncFault, 32, 16, 1)]);
     assert_eq!(entered_by_read(before, 32), [expected(Cause::AsyncRead, 32, 3, 5)]);

@@ -1,4 +1,4 @@
-//! Which folios leave, go round, or become active.
+//! Which folios are evicted, rotated or activated.
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::entries::MappedFile;
@@ -41,7 +41,7 @@ fn base_pages_are_judged_by_entry_and_referenced_flag() {
     let executable = 0b_0110_1000;
     let expected = PageVerdicts { evict: 0b_0011_0001, keep: 0b_0000_0010, activate: 0b_0100_1100 };
     assert_eq!(judge_pages(pages, young, referenced, executable), expected);
-    // Bits of pages that are not looked at do not matter.
+    // Bits of pages that are not judged do not matter.
     let all = u64::MAX;
     assert_eq!(judge_pages(0, all, all, all), PageVerdicts { evict: 0, keep: 0, activate: 0 });
     assert_eq!(judge_pages(1, all, 0, 0), PageVerdicts { evict: 0, keep: 1, activate: 0 });
@@ -116,17 +116,17 @@ fn the_share_of_the_inactive_list() {
         (0, 0, 4096, false),
         (0, 1, 4096, true),
         (gib / 2 - 1, gib / 2, 4096, true),
-        // One GiB: a fourth, for the root of 10 is 3.
+        // One GiB: a quarter, as the root of 10 is 3.
         (gib / 4, gib / 4 * 3, 4096, false),
         (gib / 4 - 1, gib / 4 * 3 + 1, 4096, true),
         (gib / 2 - 1, gib / 2 + 1, 4096, false),
-        // 8 GiB: a ninth, for the root of 80 is 8.
+        // 8 GiB: a ninth, as the root of 80 is 8.
         (233_017, 8 * gib - 233_017, 4096, false),
         (233_016, 8 * gib - 233_016, 4096, true),
         // 10 GiB: an eleventh.
         (238_313, 10 * gib - 238_313, 4096, false),
         (238_312, 10 * gib - 238_312, 4096, true),
-        // 100 GiB: the 32nd part, for the root of 1000 is 31.
+        // 100 GiB: a 32nd, as the root of 1000 is 31.
         (819_200, 100 * gib - 819_200, 4096, false),
         (819_199, 100 * gib - 819_199, 4096, true),
         // In bytes, not in pages: 2^18 pages of 64 KiB are 16 GiB, and the root of 160 is 12.
@@ -148,15 +148,15 @@ fn reclaim_takes_whole_batches_from_the_tail() {
         (33, "128#", 64, "64. 64#", "evict:0+64"),
         (0, "128#", 0, "128#", ""),
         (128, "128#", 128, "128.", "evict:0+128"),
-        // No more than there is.
+        // No more than there are.
         (1000, "128#", 128, "128.", "evict:0+128"),
         (1, "20#", 20, "20.", "evict:0+20"),
         (1, "20.", 0, "20.", ""),
-        // Folios as a whole: a batch can end inside one.
+        // Whole folios: a batch can end inside one.
         (1, "[14-][6-] 8. [30-] 16#", 56, "64. 16#", "evict:0+24 evict:32+32"),
-        // Runs are joined, over gaps they are not.
+        // Adjacent runs are joined, runs with gaps are not.
         (1, "16# 4. 16# 12#", 32, "36. 12#", "evict:0+16 evict:20+16"),
-        // What is being read stays.
+        // Pages being read stay.
         (1, "8# 4~ 60#", 32, "8. 4~ 24. 36#", "evict:0+8 evict:12+24"),
         (1, "40~", 0, "40~", ""),
     ];
@@ -180,7 +180,7 @@ fn accessed_pages_rotate_once() {
     let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
     assert_eq!(found, PageCount(32));
     map::assert_cache("past both", &cache, "# 4. # 28. 30#");
-    // Now they are after 34 to 63; once seen, an entry is old until it is accessed again.
+    // Now they are after 34 to 63; once scanned, an entry is old until it is accessed again.
     reclaim(&mut cache, PageCount(30), 4096, &plain(), &mut ());
     map::assert_cache("not accessed again", &cache, "64.");
 }
@@ -203,7 +203,7 @@ fn a_page_that_a_read_referenced_becomes_active_with_its_entry() {
     cache.mark_accessed(PageIndex(2));
     cache.mark_accessed(PageIndex(3));
     touch(&mut cache, 3);
-    // A reference without an accessed entry keeps nothing.
+    // A reference without a young entry keeps nothing.
     assert_eq!(look_once(&mut cache, &plain()), (7, 1));
     assert_eq!(cache.active(), PageCount(1));
     map::assert_cache("active", &cache, "3. # 4.");
@@ -215,7 +215,7 @@ fn accessed_code_is_activated_immediately() {
     touch(&mut cache, 3);
     assert_eq!(look_once(&mut cache, &whole(executable(part(0, 8)))), (7, 1));
     assert_eq!(cache.active(), PageCount(1));
-    // Of a split mapping only in the executable pieces: 4 to 7 here.
+    // In a split mapping only in the executable pieces: 4 to 7 here.
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
     let mappings = mapped(FileMapping::new(part(0, 8), split));
     let mut cache = map::cache("8#");
@@ -227,7 +227,7 @@ fn accessed_code_is_activated_immediately() {
 
 #[test]
 fn large_folios_accessed_through_more_than_one_vma_become_active() {
-    // Seen on 6.18: however many entries of one VMA were accessed, the folio goes round once more.
+    // Seen on 6.18: however many entries of one VMA were accessed, the folio is rotated once more.
     let split = Split { pages: PageCount(12), prot: SplitProt::Write };
     for (pieces, touched, evicted, active) in [
         (None, 0..0, 8, 0),
@@ -278,7 +278,7 @@ fn folios_under_read_are_scanned_and_kept() {
     let mut cache = map::cache("4~ 4#");
     assert_eq!(look_once(&mut cache, &plain()), (4, 4));
     map::assert_cache("kept", &cache, "4~ 4.");
-    // It went round: pages added later are in front of it, and leave first.
+    // It was rotated: pages added later are in front of it, and are evicted first.
     add(&mut cache, 6, 0);
     cache.unlock(PageIndex(0), PageCount(4));
     let shrunk = cache.shrink(Scan::until(PageCount(4)), &plain(), &mut ());
@@ -294,19 +294,19 @@ fn unreachable_goal_terminates() {
     let found = reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ());
     assert_eq!(found, PageCount(32));
     map::assert_cache("half", &cache, "32. 32#");
-    // A pass that meets the goal half leaves the next one the other half: 40 and 24 pages.
+    // A pass that half meets the goal leaves the other half to the next: 40 and 24 pages.
     let mut cache = map::cache("104#");
     (0..64).for_each(|page| touch(&mut cache, page));
     let found = reclaim(&mut cache, PageCount(64), 4096, &plain(), &mut ());
     assert_eq!(found, PageCount(64));
     map::assert_cache("the rest", &cache, "24. 40# 40.");
-    // None can go at all.
+    // None can be evicted at all.
     let mut cache = map::cache("64~");
     assert_eq!(reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ()), PageCount(0));
 }
 
-/// Reclaims `goal` pages, looking at `look` pages a step. Returns what each batch evicted, and what
-/// was evicted in all.
+/// Reclaims `goal` pages, scanning `look` pages per step. Returns what each batch evicted, and what
+/// was evicted in total.
 fn in_batches(cache: &mut OneFile, goal: u64, look: u64) -> (Vec<u64>, PageCount) {
     let mut reclaim = MachineReclaim::new(PageCount(goal), cache.flushed_sizes(), 4096);
     let mut batches = Vec::new();
@@ -320,7 +320,7 @@ fn in_batches(cache: &mut OneFile, goal: u64, look: u64) -> (Vec<u64>, PageCount
 
 #[test]
 fn batches_equal_one_pass() {
-    // 10 pages go round, and of the others all leave but the last 4.
+    // 10 pages are rotated, and all others except the last 4 are evicted.
     let drawn = || {
         let mut cache = map::cache("110#");
         (20..30).for_each(|page| touch(&mut cache, page));
@@ -330,7 +330,7 @@ fn batches_equal_one_pass() {
         (u64::MAX, vec![96]),
         (94, vec![84, 12]),
         (32, vec![22, 32, 32, 10]),
-        // At least a page is looked at.
+        // At least one page is scanned.
         (0, [vec![1; 20], vec![0; 10], vec![1; 76]].concat()),
     ] {
         let mut cache = drawn();
@@ -375,11 +375,11 @@ fn lists_are_accessible_between_steps() {
         })
     };
     assert_eq!(step(&mut cache), (batch(16, 0), 16));
-    // The program uses the next ones. They go round, and are not looked at again in this pass.
+    // The program uses the next ones. They are rotated, and not scanned again in this pass.
     (16..32).for_each(|page| touch(&mut cache, page));
     assert_eq!(step(&mut cache), (batch(0, 16), 16));
     add(&mut cache, 0, 0);
     assert_eq!(step(&mut cache), (batch(16, 0), 32));
-    // Whoever has enough gives up.
+    // A step that has evicted enough stops.
     map::assert_cache("so far", &cache, "# 15. 16# 16. 16#");
 }

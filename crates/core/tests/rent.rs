@@ -1,5 +1,5 @@
-//! Rent or buy: what a window costs, what earns credit, and how much worse than the better of
-//! windows always and windows never it can be.
+//! Rent or buy: the price of a window, what earns credit, and how much worse it can be than the
+//! better of always and never reading windows.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 const WINDOW: PageCount = PageCount(PAGES_PER_FAULT);
 
-/// Pages that are so far apart are not close, nor are those that are several times as far.
+/// Pages this far apart are not close, nor are those several times as far.
 const APART: u64 = 256;
 
 /// Misses that read their page alone before one reads a window, each far from the one before.
@@ -25,7 +25,7 @@ fn bought(rent: &mut Rent, window: PageCount) -> usize {
     (1..).take_while(|miss| rent.record_miss(PageIndex(128 + miss * APART), window)).count()
 }
 
-/// A file whose windows of `window` pages have cost the most for a while.
+/// A file whose windows of `window` pages have had the highest price for a while.
 fn dear(window: PageCount) -> Rent {
     let mut rent = Rent::NEW;
     for _ in 0..250 {
@@ -37,7 +37,7 @@ fn dear(window: PageCount) -> Rent {
 #[test]
 fn the_first_windows_are_free_until_little_credit_is_left() {
     assert_eq!((FIRST_CREDIT, ENOUGH_CREDIT), (256, 64));
-    // 193 leave too little for the price to stay: 2 + 4 + 8 + 16 + 32 of the 63 that are left.
+    // 193 windows leave too little for the price to stay: 2 + 4 + 8 + 16 + 32 of the remaining 63.
     assert_eq!(bought(&mut { Rent::NEW }, WINDOW), 193 + 5);
     assert_eq!(bought(&mut { Rent::NEW }, PageCount(1)), 193 + 5, "no window costs less");
     // 13 * 16 + 32 of 256.
@@ -58,7 +58,7 @@ fn the_price_doubles_up_to_a_bound() {
         (1 << 30, 4095),
     ] {
         let rent = &mut dear(PageCount(pages));
-        // The miss that buys has earned nothing before it.
+        // The miss that buys had earned nothing before it.
         let prices = [0; 3].map(|_| rented(rent, PageCount(pages)));
         assert_eq!(prices, [price; 3], "{pages} pages");
     }
@@ -107,7 +107,7 @@ fn hits_add_credit_up_to_a_bound() {
 
 #[test]
 fn close_misses_earn_twice_as_much_and_halve_the_price() {
-    // 50,000 is the first page of a block of 8. Of blocks 11 bits are kept.
+    // 50,000 is the first page of a block of 8. 11 bits of a block are kept.
     for (second, is_close) in [
         (50_000, true),
         (50_007, true),
@@ -135,12 +135,12 @@ fn a_scan_after_disorder_is_read_in_windows_again() {
     let read_alone = |rent: &mut Rent, from: u64| {
         (from..).take_while(|&index| !rent.record_miss(PageIndex(index), WINDOW)).count()
     };
-    // Each window ends the scan, for the next one to begin elsewhere.
+    // Each window ends the scan; the next one starts elsewhere.
     let scans = [1, 2, 3, 4, 5, 6, 7].map(|scan| read_alone(rent, scan * 100_000));
     assert_eq!(scans, [32, 16, 8, 4, 2, 1, 1]);
 }
 
-/// A file whose pages stay cached, and what reading it has cost, in pages transferred.
+/// A file whose pages stay cached, and the cost of reading it, in pages transferred.
 #[derive(Clone, Default)]
 struct File {
     cached: HashSet<u64>,
@@ -180,7 +180,7 @@ impl Race {
         Race { rent, ours, always, never, scans: [1 << 40, 1 << 41], far: 10_007 }
     }
 
-    /// Goes on with scan 0 or 1, or somewhere else.
+    /// Continues scan 0 or 1, or accesses some other page.
     fn step(&mut self, choice: u64) {
         let index = match self.scans.get_mut(choice as usize) {
             Some(next) => {
@@ -203,8 +203,8 @@ impl Race {
     }
 }
 
-/// What learning costs beyond twice the better of both, in pages transferred: as much as the misses
-/// that pay for one window of each level.
+/// Cost of learning beyond twice the better of both, in pages transferred: the misses that pay for
+/// one window of each level.
 const AT_MOST: u64 = (2 << MAX_LEVEL) * (PAGES_PER_FAULT + 1);
 
 /// Tries each list of `left` accesses.
@@ -236,7 +236,7 @@ fn no_long_list_costs_more_than_twice_the_better_of_both() {
     for _ in 0..60 {
         let mut race = Race::from(Rent::NEW);
         for _ in 0..30 {
-            // A phase of one kind or a mixture of some, for the time that learning takes or longer.
+            // A phase of one kind or a mixture, for the time that learning takes or longer.
             let (kind, length) = (below(5), 1 << below(9));
             for step in 0..length {
                 race.step(match kind {

@@ -1,8 +1,8 @@
-//! Where searches for the end of what is cached come out, and how far they are off inside large
+//! Results of searches for the end of cached pages, and by how much they are off inside large
 //! folios.
 //!
-//! Each case that is off is walked by hand: the search stands on a slot of the index and counts a
-//! page, each of which moves by one; a large folio is found in its first slot.
+//! Each case that is off is worked out by hand: the search stands on a slot of the index and counts
+//! a page, and both advance by one; a large folio is found in its first slot.
 
 use filemap_core::readahead::search::{cached_before, first_absent};
 use filemap_core::rules::Kernel::{self, V7_1, V7_2};
@@ -12,8 +12,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::support::map;
 
-/// Searches of a file that looks like `map`: where each begins, how many pages it may look at, and
-/// what it finds.
+/// Searches of a file in the state `map`: start, maximum number of pages, and result.
 #[track_caller]
 fn forward(map: &str, searches: &[(u64, u64, Option<u64>)]) {
     let cache = map::cache(map);
@@ -23,7 +22,7 @@ fn forward(map: &str, searches: &[(u64, u64, Option<u64>)]) {
     }
 }
 
-/// The same of searches towards the start of the file, which count pages.
+/// The same for searches towards the start of the file, which count pages.
 #[track_caller]
 fn backward(map: &str, searches: &[(u64, u64, u64)]) {
     backward_by(V7_1, map, searches);
@@ -59,12 +58,12 @@ fn a_search_from_inside_a_large_folio_counts_too_far() {
     for (from, found) in [(0, 8), (1, 9), (3, 11), (7, 15), (8, 8)] {
         forward("[6-] . 7#", &[(from, 64, Some(found))]);
     }
-    // The offset within the folio that it began in stays; those of later folios do not add.
+    // The offset within the first folio stays; those of later folios do not add.
     for (from, found) in [(3, 23), (8, 20), (9, 21), (17, 20)] {
         forward("[6-][6-] 4# 4.", &[(from, 64, Some(found))]);
     }
     forward("[][] 4.", &[(1, 64, Some(5))]);
-    // What it counts decides whether it is still within its bounds.
+    // Its count decides whether it is still within its bounds.
     forward("[6-] 8.", &[(3, 8, None), (3, 9, Some(11))]);
 }
 
@@ -73,7 +72,7 @@ fn inexact_search_skips_pages_at_node_boundary() {
     // From 59 it stands 3 pages back, on 63 when it counts 66; then it looks at 67.
     forward("56. [6-] #. 10# 4.", &[(59, 64, Some(76)), (56, 64, Some(65))]);
     forward("56. [6-] 4# . 3# .", &[(59, 64, Some(68))]);
-    // A node that is not there at all: the page that it counts.
+    // A missing node: the page that it counts.
     forward("56. [6-] 12.", &[(59, 64, Some(67)), (59, 8, None), (56, 64, Some(64))]);
 }
 
@@ -171,7 +170,7 @@ fn a_count_from_far_inside_a_larger_folio_steps_before_it() {
 fn a_full_search_backwards_counts_all_pages_since_7_2() {
     for (kernel, full) in [(V7_1, 3), (V7_2, 4)] {
         backward_by(kernel, ". 9#", &[(9, 4, full), (9, 9, full + 5), (9, 10, 9), (9, 12, 9)]);
-        // Where all is cached from the start of the file, it ends there.
+        // If all is cached from the start of the file, it ends there.
         backward_by(kernel, "10#", &[(3, 9, 4), (3, 4, full)]);
         backward_by(kernel, "[6-][6-]", &[(12, 4, full)]);
     }

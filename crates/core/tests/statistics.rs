@@ -1,4 +1,4 @@
-//! What reclaim and refaults know of the lists' sizes: that of the last flush.
+//! The list sizes that reclaim and refaults use: those of the last flush.
 
 use filemap_core::lru::direct::DirectReclaim;
 use filemap_core::lru::lists::LruLists;
@@ -24,7 +24,8 @@ fn statistics_are_as_of_the_last_flush() {
 
 #[test]
 fn refault_uses_active_list_size_at_flush() {
-    // 8 of 24 are active when the statistics are flushed, or none; page 16 left 8 evictions ago.
+    // 8 of 24 are active when the statistics are flushed, or none; page 16 was evicted 8 evictions
+    // ago.
     for (flushed, active) in [(true, 9), (false, 8)] {
         let mut cache = with_active(24, 8);
         if flushed {
@@ -38,7 +39,7 @@ fn refault_uses_active_list_size_at_flush() {
 
 #[test]
 fn a_flush_that_saw_refaults_ages_the_active_list_in_the_next_reclaim() {
-    // 2000 of 6000 are active. A page that has just left returns, and is active too.
+    // 2000 of 6000 are active. A page that was just evicted returns, and is active too.
     let mut cache = with_active(6000, 2000);
     cache.flush_statistics();
     reclaim(DirectReclaim::new(PageCount(1), 4096), &mut cache, &plain(), &mut ());

@@ -12,8 +12,8 @@ use crate::support::map;
 /// Start, size and asynchronous size of a stream.
 type Stream = (u64, u64, u64);
 
-/// A request that missed or hit a mark: its page and how many pages it is for, the stream and the
-/// file before it, and the file and the stream after it.
+/// A request that missed or hit a mark: its page and its number of pages, the stream and the file
+/// before it, and the file and the stream after it.
 struct Case(u64, u64, Stream, &'static str, &'static str, Stream);
 
 impl Case {
@@ -58,16 +58,16 @@ const BEHIND: Case = Case(16, 1, (8, 8, 4), "8. 8# 48.", "8. 8# 8~ m 7~ 32.", (1
 fn miss_behind_the_window_advances_the_stream() {
     check_misses(&[
         BEHIND,
-        // The window and the next are one where both together are not too large.
+        // The window and the next one are merged if both together are not too large.
         Case(10, 1, (8, 2, 1), "64.", "10. 4~ m 7~ 42.", (10, 12, 8)),
-        // However little is asked for, and whatever is cached before it.
+        // However little is requested, and whatever is cached before it.
         Case(40, 9, (24, 16, 16), "64.", "40. 8~ m 7~ 8.", (40, 16, 8)),
     ]);
 }
 
 #[test]
 fn miss_at_due_mark_reads_behind_the_window() {
-    // The page itself is not in it: whoever asked for it reads it alone.
+    // The page itself is not in it: the caller reads it alone.
     check_misses(&[Case(12, 1, (8, 8, 4), "64.", "16. m 15~ 32.", (16, 16, 16))]);
 }
 
@@ -85,7 +85,7 @@ fn only_marks_advance_streams_since_6_12() {
 fn other_misses_begin_a_stream_or_read_alone() {
     check_misses(&[
         Case(0, 2, (8, 8, 4), "64.", "2~ m ~ 60.", (0, 4, 2)),
-        // A request for as much as a window, or more: the mark is half way.
+        // A request for a window or more: the mark is in the middle.
         Case(30, 17, (8, 8, 4), "64.", "30. 8~ m 7~ 18.", (30, 16, 8)),
         // Two cached pages before it are more than one.
         Case(40, 1, (8, 8, 4), "38. ## 24.", "38. ## ~~ m 21.", (40, 3, 1)),
@@ -97,7 +97,7 @@ fn other_misses_begin_a_stream_or_read_alone() {
 fn mark_advances_the_stream() {
     check_marks(&[
         Case(12, 1, (8, 8, 4), "8. 4# M 3# 48.", "8. 8# m 15~ 32.", (16, 16, 16)),
-        // A mark of another stream: after what is cached.
+        // A mark of another stream: after the cached pages.
         Case(20, 1, (50, 9, 3), "20. M ## 41.", "20. 3# m 7~ 33.", (23, 8, 8)),
         // A mark after the window, which is so much later that nothing shows it.
         Case(16, 1, (8, 8, 4), "8. 8# M 47.", "8. 9# 7~ m 7~ 32.", (16, 16, 8)),

@@ -1,6 +1,7 @@
-//! The window of a fault that misses: which rule makes it, where it lies, what the counter does.
+//! The window of a fault that misses: which rule determines it, where it is, and the effect on the
+//! counter.
 //!
-//! Readahead of 16 pages: read-around begins 8 pages before the fault and is marked 4 before its
+//! Readahead of 16 pages: read-around starts 8 pages before the fault and is marked 4 before its
 //! end.
 
 use filemap_core::address::vma::Advice;
@@ -21,7 +22,7 @@ fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))
 }
 
-/// Misses that come out alike on either kernel: the page, and the file before and after it.
+/// Misses with the same result on either kernel: the page, and the file before and after it.
 #[track_caller]
 fn check_on_both(cases: &[(u64, &str, &str)]) {
     for &(index, before, after) in cases {
@@ -34,14 +35,14 @@ fn check_on_both(cases: &[(u64, &str, &str)]) {
 fn read_around_at_the_edges_of_the_file() {
     let both = [
         (32, "64.", "24. 12~ m3~ 24."),
-        // The start is cut at 0, the length is not.
+        // The start is clipped at 0, the length is not.
         (0, "64.", "12~ m3~ 48."),
         (3, "64.", "12~ m3~ 48."),
         (8, "64.", "12~ m3~ 48."),
         (9, "64.", ". 12~ m3~ 47."),
         // The window that ends with the file.
         (56, "64.", "48. 12~ m3~"),
-        // Files shorter than what lies after the mark, and than the window.
+        // Files shorter than the part after the mark, and than the window.
         (1, "3.", "3~"),
         (0, ".", "~"),
     ];
@@ -50,7 +51,7 @@ fn read_around_at_the_edges_of_the_file() {
 
 #[test]
 fn a_clipped_read_around_is_marked_before_its_clipped_end_in_base_pages_only() {
-    // Large folios: the mark is counted from the window as asked for, beyond the file's end here.
+    // Large folios: the mark is counted from the requested window, beyond the end of the file here.
     check(file(V6_18), None, 57, "64.", "49. 12~ m2~");
     check(file(V6_18), None, 60, "64.", "52. 12~");
     check(file(V6_18), None, 63, "64.", "55. 9~");
@@ -67,7 +68,7 @@ fn read_around_goes_around_cached_pages() {
     let both = [
         (32, "30. # 33.", "24. 6~ # 5~ m3~ 24."),
         (32, "24. ## 38.", "24. ## 10~ m3~ 24."),
-        // A page that is cached does not get the mark.
+        // A cached page does not get the mark.
         (32, "36. # 27.", "24. 12~ # 3~ 24."),
         (32, "33. 20# 11.", "24. 9~ 20# 11."),
         (32, "32# . 31#", "32# ~ 31#"),
@@ -106,7 +107,7 @@ fn read_around_with_other_readahead_sizes() {
 fn read_around_on_6_12_with_large_folios_gets_order_2() {
     let engine = check(xfs(V6_12, PageCount(64)), None, 32, "64.", "24. (--)(--)(--)<--> 24.");
     assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(24, 16, 4, 0) });
-    // Around 35 the ends are not aligned, and the mark lies inside a folio.
+    // Around 35 the ends are not aligned, and the mark is inside a folio.
     check(xfs(V6_12, PageCount(64)), None, 35, "64.", "27. ~ (--)(--)<--> () ~ 21.");
 }
 

@@ -1,4 +1,4 @@
-//! The windows of misses that ask for folios of their own order: executable mappings, and those
+//! The windows of misses that request folios of their own order: executable mappings, and those
 //! advised HUGEPAGE.
 
 use filemap_core::address::vma::Advice;
@@ -49,7 +49,7 @@ fn executable_mappings_on_arm64_ask_for_folios_of_64_kib() {
         // Order 4: from an aligned start to an aligned end.
         (4096, code(0, 64), 37, "64.", "32. (14-) 16."),
         (4096, code(0, 64), 48, "64.", "48. (14-)"),
-        // The VMA begins after the aligned start: a longer window, in what fits.
+        // The VMA starts after the aligned start: a longer window, in folios that fit.
         (4096, code(35, 60), 37, "64.", "35. ~ (--) (6-) (6-) (--) 4."),
         (4096, code(35, 64), 37, "64.", "35. ~ (--) (6-) (14-)"),
         (4096, code(33, 36), 35, "64.", "33. ~ () 28."),
@@ -79,7 +79,7 @@ fn hugepage_advice_reads_two_folios_of_a_pmd_and_counts_nothing() {
         // The end of the file leaves no room for the second, or for a whole one.
         (V6_18, 17, "40.", "16. (14-) <6->"),
         (V6_18, 33, "40.", "32. (6-)"),
-        // A cached page: what remains is laid out in base pages, which are marked alike.
+        // A cached page: the rest is laid out in base pages, which are marked the same way.
         (V6_18, 37, "35. # 28.", "32. 3~ # 12~ m15~"),
         (V6_18, 37, "50. # 13.", "32. (14-) m~ # 13~"),
         (V6_18, 37, "48. # 15.", "32. (14-) # 15~"),
@@ -95,7 +95,7 @@ fn hugepage_advice_reads_two_folios_of_a_pmd_and_counts_nothing() {
         map::assert_cache(&case, &engine.cache, after);
         assert_eq!((window.size, window.async_size), (PageCount(32), PageCount(16)), "{case}");
         assert_eq!(window.order.0, 4, "{case}");
-        // The stream's start stays, and the counter.
+        // The start of the stream is unchanged, and so is the counter.
         let ReadaheadState { start, size, async_size, mmap_miss, .. } = engine.ra;
         let expected = (PageIndex(5), PageCount(32), PageCount(16), 500);
         assert_eq!((start, size, async_size, mmap_miss), expected, "{case}");

@@ -1,4 +1,4 @@
-//! Mappings, the VMAs that a split makes of them, and where these are executable.
+//! Mappings, the VMAs into which a split divides them, and which of these are executable.
 
 use filemap_core::address::mapping::{FileMapping, Split, SplitProt};
 use filemap_core::address::vma::{Advice, Vma};
@@ -76,7 +76,7 @@ fn executable_pages_as_masks() {
     // Small pieces: every odd page.
     let odd = split(part(0, 128), 1, SplitProt::Exec);
     assert_eq!(odd.executable_mask(1), 0xAAAA_AAAA_AAAA_AAAA);
-    // A piece across the border of a word.
+    // A piece that crosses the border of a word.
     let across = split(part(0, 200), 50, SplitProt::Exec);
     assert_eq!(across.executable_mask(0), bits(50, 64));
     assert_eq!(across.executable_mask(1), bits(0, 36));

@@ -1,4 +1,4 @@
-//! What folios get that return after their eviction.
+//! Folios that return after their eviction.
 
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::FileCache;
@@ -48,8 +48,8 @@ fn shadow_expires_after_as_many_evictions_as_pages() {
 
 #[test]
 fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
-    // Evictions after that of page 23 - none - to that of page 8: 15. The distance of page 16 is
-    // 8, counting its own.
+    // Evictions after that of a page: from none for page 23 to 15 for page 8. The distance of page
+    // 16 is 8, counting its own.
     for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
         let mut cache = eight_active();
         add(&mut cache, page, 0);
@@ -58,7 +58,7 @@ fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
         let drawn = map::draw(&cache, PageCount(24));
         assert_eq!(&drawn[page as usize..=page as usize], "#", "page {page}");
     }
-    // A page that was never there has no shadow; a shadow serves once.
+    // A page that never was there has no shadow; a shadow serves once.
     let mut cache = eight_active();
     add(&mut cache, 40, 0);
     assert_eq!(cache.active(), PageCount(8));
@@ -75,7 +75,7 @@ fn activation_advances_the_clock() {
     assert_distance_of_16(cache, 11);
 }
 
-/// 27 pages, of which 8 are active and the next 16 evicted.
+/// 27 pages, 8 of them active and the next 16 evicted.
 fn with_evicted() -> OneFile {
     let mut cache = with_active(27, 8);
     for page in 8..24 {
@@ -84,8 +84,8 @@ fn with_evicted() -> OneFile {
     cache
 }
 
-/// So many are active, and the clock has moved so far that it is the distance of page 16; that of
-/// page 15 is one more.
+/// Checks that this many pages are active, and that the clock is at the distance of page 16; that
+/// of page 15 is one more.
 #[track_caller]
 fn assert_distance_of_16(mut cache: OneFile, active: u64) {
     assert_eq!(cache.active(), PageCount(active));
@@ -97,7 +97,7 @@ fn assert_distance_of_16(mut cache: OneFile, active: u64) {
 
 #[test]
 fn reclaim_activation_advances_the_clock() {
-    // As above, but it is reclaim that finds three accessed pages of an executable mapping.
+    // As above, but reclaim finds three accessed pages of an executable mapping.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
     let mut cache = with_evicted();
     for page in 24..27 {
@@ -109,11 +109,11 @@ fn reclaim_activation_advances_the_clock() {
 
 #[test]
 fn rotation_on_active_list_advances_the_clock() {
-    // 8 active, accessed and executable, so that ageing puts them back: the clock moves by 8.
+    // 8 active, accessed and executable, so ageing puts them back: the clock advances by 8.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
     let mut cache = eight_active();
     (0..8).for_each(|page| touch(&mut cache, page));
-    // Each goes round once; the second time none is accessed any more, and one moves.
+    // Each is rotated once; the second time none is accessed any more, and one moves.
     cache.age(PageCount(1), &executable);
     assert_eq!(cache.active(), PageCount(8), "one look at each");
     add(&mut cache, 23, 0);
@@ -155,18 +155,19 @@ fn a_page_that_was_active_returns_with_the_workingset_flag() {
     map::assert_cache("aged", &cache, "8w 16#");
     look_once(&mut cache, &plain());
     map::assert_cache("evicted", &cache, "8. 8# 8.");
-    // The flagged ones went last, after 16 to 23.
+    // The flagged ones were evicted last, after 16 to 23.
     add(&mut cache, 7, 0);
     map::assert_cache("flagged", &cache, "7. w 8# 8.");
     assert_eq!(cache.active(), PageCount(9));
-    // Flagged when it is evicted again, it returns flagged again.
+    // Flagged when it is evicted again, it returns flagged.
     cache.age(PageCount(9), &plain());
     look_once(&mut cache, &plain());
     assert_eq!(cache.active(), PageCount(0));
     let mut cache = with_active(24, 16);
     cache.age(PageCount(8), &plain());
     look_once(&mut cache, &plain());
-    // One that comes too late gets nothing: 8 evictions later the active list is as long, 9 not.
+    // One that returns too late gets nothing: after 8 evictions the active list is as long as its
+    // distance, after 9 it is not.
     for (first, flagged) in [(0, true), (1, true)] {
         let mut cache = with_active(24, 16);
         cache.age(PageCount(8), &plain());
@@ -183,7 +184,7 @@ fn large_folio_uses_any_of_its_shadows() {
     add(&mut cache, 20, 2);
     assert_eq!(cache.active(), PageCount(12));
     map::assert_cache("active", &cache, "8# 12. [--]");
-    // A page without one beside it: 23 has a shadow, 24 to 27 have none.
+    // A page without one next to it: 23 has a shadow, 24 to 27 have none.
     let mut cache = eight_active();
     add(&mut cache, 24, 2);
     assert_eq!(cache.active(), PageCount(8));

@@ -9,7 +9,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use super::engine::{Engine, Io};
 use super::map;
 
-/// One fault-around: a file, its entries before and after, and what it does to the counter.
+/// One fault-around: a file, its entries before and after, and its effect on the counter.
 pub struct Case {
     limits: Limits,
     vma: Option<Vma>,
@@ -18,7 +18,7 @@ pub struct Case {
     cache: &'static str,
     before: Option<&'static str>,
     after: &'static str,
-    /// Hits taken from a counter of 1000.
+    /// Hits credited to a counter of 1000.
     credit: u16,
 }
 
@@ -50,7 +50,7 @@ impl Case {
         self.check();
     }
 
-    /// Runs it; it says that it mapped the fault's page exactly where that page is new.
+    /// Runs it, and checks that it reports the faulting page as mapped exactly if that page is new.
     #[track_caller]
     pub fn check(self) -> Engine {
         let mut engine = Engine::new(self.limits, Io::Waited, self.cache);

@@ -20,9 +20,9 @@ use super::{machine, map};
 /// When data arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// At once.
+    /// Immediately.
     Immediate,
-    /// All that is in flight, when any of it is waited for.
+    /// All data in flight, when any of it is waited for.
     Waited,
 }
 
@@ -39,7 +39,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A mapping of all of the file whose cache `before` draws, under `limits`.
+    /// A mapping of the whole file, with the cache in the state `before`, under `limits`.
     pub fn new(limits: Limits, io: Io, before: &str) -> Engine {
         let file_pages = map::pages(before);
         let limits = Limits { file_pages, ..limits };
@@ -54,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// A read of one page of the mapping; faults only where it is not mapped.
+    /// A read of one page of the mapping; faults only if it is not mapped.
     pub fn touch(&mut self, index: u64) -> Option<FaultResult> {
         if self.cache.touch(PageIndex(index)) {
             return None;
@@ -130,12 +130,12 @@ impl Engine {
         self.read_bytes(index * page_size, pages * page_size, file_bytes);
     }
 
-    /// What was decided since the last call, as short words.
+    /// The decisions since the last call, as short words.
     pub fn course(&mut self) -> String {
         transcript(&std::mem::take(&mut self.log))
     }
 
-    /// The window of a request for `req` pages that found nothing at `index`.
+    /// The window of a request for `req` pages that missed at `index`.
     pub fn request(&mut self, cause: Cause, index: u64, req: u64) -> Window {
         let Engine { limits, ra, cache, .. } = self;
         let (index, req) = (PageIndex(index), PageCount(req));
@@ -160,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// All that is in flight arrives.
+    /// All data in flight arrives.
     pub fn arrive(&mut self) {
         self.cache.unlock(PageIndex(0), self.limits.file_pages);
     }

@@ -23,13 +23,13 @@ pub fn plain() -> ReverseMap {
     whole(part(0, 4096))
 }
 
-/// Maps `index` by an entry that is accessed.
+/// Maps `index` by a young entry.
 pub fn touch(cache: &mut OneFile, index: u64) {
     let bit = 1 << (index % WORD_PAGES);
     cache.map(index / WORD_PAGES, bit, bit);
 }
 
-/// All steps of a `direct` reclaim. Returns what they did together.
+/// All steps of a `direct` reclaim. Returns their sum.
 pub fn reclaim<L: LruLists>(
     mut direct: DirectReclaim,
     lists: &mut L,
@@ -43,13 +43,13 @@ pub fn reclaim<L: LruLists>(
     shrunk
 }
 
-/// Looks at the whole inactive list once. Returns the pages evicted and kept.
+/// Scans the whole inactive list once. Returns the pages evicted and kept.
 pub fn look_once(cache: &mut OneFile, mappings: &ReverseMap) -> (u64, u64) {
     let shrunk = cache.shrink(Scan::until(PageCount(u64::MAX)), mappings, &mut ());
     (shrunk.evicted.0, shrunk.kept.0)
 }
 
-/// A cache of these pages, of which the first `active` are on the active list, in their order.
+/// A cache of this many pages, the first `active` of them on the active list, in order.
 pub fn with_active(pages: u64, active: u64) -> OneFile {
     let mut cache = map::cache(&format!("{pages}#"));
     for page in 0..active {
@@ -60,7 +60,7 @@ pub fn with_active(pages: u64, active: u64) -> OneFile {
     cache
 }
 
-/// Adds a folio, whose data arrives at once.
+/// Adds a folio, whose data arrives immediately.
 pub fn add(cache: &mut OneFile, index: u64, order: u8) {
     let start = PageIndex(index);
     cache.add(FolioRun { start, order: Order(order), folios: 1, marked: None });

@@ -1,4 +1,4 @@
-//! A machine to test on: small enough to draw.
+//! A test machine, small enough to draw.
 
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::decision::Cause;
@@ -7,7 +7,7 @@ use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
 
-/// The kernels whose rules the cases tell apart.
+/// The kernels whose rules the cases distinguish.
 pub const KERNELS: [Kernel; 2] = [Kernel::V6_12, Kernel::V6_18];
 
 /// x86-64 with ext4, 16 pages of readahead, fault-around of 16 pages, a file of `pages` pages.
@@ -52,12 +52,13 @@ pub fn with(switches: &[Switch], mut limits: Limits) -> Limits {
     limits
 }
 
-/// A mapping of all of the file, at a page-table page's first entry.
+/// A mapping of the whole file, at the first entry of a page-table page.
 pub fn whole(limits: &Limits) -> Vma {
     part(0, limits.file_pages.0)
 }
 
-/// A mapping of the file's pages `from..end`, page 0 of which would be a table's first entry.
+/// A mapping of the pages `from..end` of the file, in which page 0 would be the first entry of a
+/// table.
 pub fn part(from: u64, end: u64) -> Vma {
     Vma {
         start: Vpn(from),
@@ -89,8 +90,8 @@ pub fn stream(start: u64, size: u64, async_size: u64, order: u8) -> ReadaheadSta
     }
 }
 
-/// A window of `size` pages at `start`, `async_size` of them after the mark, of some order, that
-/// may be read up to page `last`.
+/// A window of `size` pages at `start`, `async_size` of them after the mark, of any order, that may
+/// be read up to page `last`.
 pub fn window(start: u64, size: u64, async_size: u64, order: u8, last: u64) -> Window {
     Window {
         cause: Cause::ReadAround,
@@ -104,7 +105,7 @@ pub fn window(start: u64, size: u64, async_size: u64, order: u8, last: u64) -> W
     }
 }
 
-/// A readahead state in which only the counter moved.
+/// A readahead state in which only the counter is set.
 pub fn counter(mmap_miss: u16) -> ReadaheadState {
     ReadaheadState { mmap_miss, ..ReadaheadState::NEW }
 }

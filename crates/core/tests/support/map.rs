@@ -44,12 +44,12 @@ pub fn pages(map: &str) -> PageCount {
     PageCount(expand(map).len() as u64)
 }
 
-/// A cache in the state that `map` draws. Its pages were added in the order of their index.
+/// A cache in the state `map`. Its pages were added in the order of their index.
 pub fn cache(map: &str) -> OneFile {
     let letters = expand(map).into_bytes();
     let mut cache = OneFile::default();
     let folios = folios(&letters);
-    // The flag comes with the return from the active list, so these go there first.
+    // The flag is set on return from the active list, so these go there first.
     for folio in folios.iter().filter(|folio| folio.workingset) {
         add(folio, &mut cache);
         cache.mark_accessed(folio.head);
@@ -169,7 +169,7 @@ pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
     (0..pages.0).map(PageIndex).map(letter).collect()
 }
 
-/// Maps and copies the pages as `map` draws them; the mapped ones are not accessed.
+/// Maps and copies the pages as in `map`; the mapped ones are not accessed.
 pub fn set_mapped(cache: &mut OneFile, map: &str) {
     for (index, letter) in (0..).zip(expand(map).chars()) {
         match letter {
@@ -184,7 +184,7 @@ fn page(cache: &OneFile, index: PageIndex) -> WordPages {
     cache.pages(index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES))
 }
 
-/// Compares the state of the cache with what `expected` draws.
+/// Compares the state of the cache with `expected`.
 #[track_caller]
 pub fn assert_cache(case: &str, cache: &OneFile, expected: &str) {
     let expected = expand(expected);
@@ -192,7 +192,7 @@ pub fn assert_cache(case: &str, cache: &OneFile, expected: &str) {
     assert!(drawn == expected, "{case}\n expected {expected}\n found    {drawn}");
 }
 
-/// Compares the page-table entries with what `expected` draws.
+/// Compares the page-table entries with `expected`.
 #[track_caller]
 pub fn assert_mapped(case: &str, cache: &OneFile, expected: &str) {
     let expected = expand(expected);

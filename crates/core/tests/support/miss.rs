@@ -18,7 +18,7 @@ pub fn miss(engine: &mut Engine, index: u64) -> Option<Window> {
     window
 }
 
-/// A miss at `index` of a file whose cache looks like `before`, and like `after` after it.
+/// A miss at `index` of a file in the state `before`, and in the state `after` once it is laid out.
 #[track_caller]
 pub fn check(limits: Limits, vma: Option<Vma>, index: u64, before: &str, after: &str) -> Engine {
     let mut engine = Engine::new(limits, Io::Waited, before);

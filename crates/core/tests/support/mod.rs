@@ -1,4 +1,4 @@
-//! What the tests of the rules share: the map notation, a machine to test on, a small engine.
+//! Support for the tests of the rules: the map notation, a test machine, a small engine.
 
 pub mod around;
 pub mod engine;

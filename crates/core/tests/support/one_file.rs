@@ -13,7 +13,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
-/// A page cache whose first file and layer are all that is spoken of.
+/// A page cache with only its first file and layer.
 #[derive(Debug, Default)]
 pub struct OneFile(RefCell<PlainCache>);
 
@@ -27,7 +27,7 @@ impl OneFile {
     }
 }
 
-/// What reclaim knows of the mappings of one file.
+/// The mappings of one file, as reclaim sees them.
 pub fn mapped(mapping: FileMapping) -> ReverseMap {
     let mut mappings = ReverseMap::new(1);
     mappings.file_mut(FileId::FIRST).insert(mapping);
