@@ -16,7 +16,7 @@ fn of_one(keys: &str, phases: &[&str]) -> Job {
     ))
 }
 
-/// What each phase evicts, and the pages that are cached in the end.
+/// The pages that each phase evicts, and those cached at the end.
 fn evicted(keys: &str, phases: &[&str]) -> (Vec<u64>, u64) {
     let program = of_one(keys, phases);
     let run = trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
@@ -35,7 +35,7 @@ fn what_is_mapped_is_paged_out_and_nothing_else() {
     assert_eq!(evicted(BASE, &[READ, TOUCH, out, out]), (vec![0, 0, 20, 0], 236));
     let all = "{ mapping = 'm', madvise = 'pageout' }";
     assert_eq!(evicted(BASE, &[READ, TOUCH, all, TOUCH]), (vec![0, 0, 256, 0], 256));
-    // A page that is mapped twice stays; a private copy is no page of the file.
+    // A page that is mapped twice stays; a private copy is not a page of the file.
     let other = "{ mapping = 'other', pages = [0] }";
     assert_eq!(evicted(BASE, &[READ, TOUCH, other, all]), (vec![0, 0, 0, 240], 16));
     let write = "{ mapping = 'other', pages = [0], write = true }";
@@ -55,8 +55,9 @@ fn a_folio_of_which_a_part_is_meant_stays_as_base_pages() {
     assert_eq!((evicted_pages[4], cached), (1, 255), "then the page goes by itself");
 }
 
-/// A folio of 2 MiB that one PMD entry maps, of which another mapping has touched a page: seen on a
-/// booted 6.1.192, where MADV_PAGEOUT left it cached. 6.12 does so by the count of its entries.
+/// A folio of 2 MiB that one PMD entry maps and of which another mapping has touched a page: seen
+/// on a booted 6.1.192, where MADV_PAGEOUT left it cached. 6.12 keeps it by the count of its
+/// entries.
 #[test]
 fn what_others_have_accessed_stays_before_6_18() {
     let left = |kernel: &str, other: &str| {

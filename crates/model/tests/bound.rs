@@ -1,4 +1,4 @@
-//! With vma-bound no fault reads beyond its VMA, on random jobs.
+//! With vma-bound no fault reads beyond its VMA, in random jobs.
 
 use crate::support::{Accesses, random_spec};
 use filemap_core::address::mapping::FileMapping;
@@ -59,7 +59,7 @@ fn valid(spec: JobFlags) -> Option<Job> {
     spec.validate(None).ok()
 }
 
-/// What a run asked for, and how many pages it left behind the last one mapped.
+/// The requests of a run, and the number of pages it left cached after the last mapped one.
 fn run(job: &Job) -> (Watch, u64) {
     let start = Vpn(job.mappings[0].mapping.shift.0);
     let mappings = mappings(&job.mappings[0], start, &job.rules);
@@ -70,12 +70,12 @@ fn run(job: &Job) -> (Watch, u64) {
     (watch, run.cached.after.unwrap())
 }
 
-/// Holds what faults add to the cache against their VMAs.
+/// Checks the pages that faults add to the cache against their VMAs.
 struct Watch {
     mappings: Vec<FileMapping>,
-    /// The VMA of the fault under way; of segments any that it can be: see `vmas`.
+    /// The VMA of the current fault; for segments any that it can be: see `vmas`.
     vma: Option<PageIndex>,
-    /// Why its window is read.
+    /// The cause of its window.
     cause: Option<Cause>,
     windows: u64,
     /// The first addition beyond a VMA.
@@ -83,7 +83,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// The VMAs that map `index`: several where segments share a page.
+    /// The VMAs that map `index`: several if segments share a page.
     fn vmas(&self, index: PageIndex) -> Vec<Vma> {
         let maps =
             |mapping: &&FileMapping| mapping.whole.pgoff <= index && index < mapping.whole.end();

@@ -1,4 +1,4 @@
-//! The extent cache, in chunks of both sizes, against the page-by-page one, on random jobs.
+//! The extent cache, in chunks of both sizes, against the page-by-page one, in random jobs.
 
 use crate::support::{Accesses, described, random_spec};
 use filemap_core::plain::PlainCache;
@@ -6,7 +6,7 @@ use filemap_job::{Job, JobFlags};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Profile, Timing, trace_on};
 
-/// Jobs within `cargo test`; ten times as many after `--ignored`.
+/// Jobs in `cargo test`; ten times as many with `--ignored`.
 const JOBS: u64 = 1_000;
 
 #[test]
@@ -29,8 +29,8 @@ fn check(first_seed: u64, jobs: u64) {
     }
 }
 
-/// What the caches disagree in, on the usual machine or on one so slow that list statistics
-/// are flushed every few misses; `None` where they agree or the job is not valid.
+/// The first difference between the caches, on the usual machine or on one so slow that list
+/// statistics are flushed every few misses; `None` if they agree or the job is invalid.
 fn difference(spec: &JobFlags) -> Option<String> {
     let job = spec.clone().validate(None).ok()?;
     let usual = Profile::DEFAULT;
@@ -57,7 +57,7 @@ fn run(job: &Job, profile: &Profile, cache: impl filemap_core::page_cache::PageC
     }
 }
 
-/// Drops phases and accesses as long as the difference stays.
+/// Removes phases and accesses as long as the difference remains.
 fn shrink(mut spec: JobFlags, mut found: String) -> (JobFlags, String) {
     loop {
         let without = (0..spec.phase.len()).filter(|_| spec.phase.len() > 1).map(|phase| {

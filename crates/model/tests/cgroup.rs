@@ -1,4 +1,4 @@
-//! A file larger than the memory of its cgroup, beside counters of a 6.12 with two classic lists.
+//! A file larger than the memory of its cgroup, against counters of a 6.12 with classic LRU lists.
 
 use filemap_job::JobFlags;
 use filemap_model::{Profile, trace};
@@ -35,7 +35,7 @@ fn a_limit_of_the_page_cache_is_its_own() {
     let workload = "workload = 'random'\naccesses = 10485";
     let [_, _, cached] = counted(workload, "cache_limit = '1600m'");
     assert!((409_500..=409_600).contains(&cached), "{cached}");
-    // The smaller limit decides, and what it pays for.
+    // The smaller limit decides, and which memory is charged to it.
     let both = counted(workload, "cache_limit = '1500m'\nmemory_max = '1600m'");
     assert_eq!(both, counted(workload, "cache_limit = '1500m'"));
 }

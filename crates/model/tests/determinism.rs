@@ -1,5 +1,5 @@
 //! A job has one decision log: on every machine, in every process and thread, and whatever ran
-//! before. The digests are stored in `determinism.toml`.
+//! before. The digests are in `determinism.toml`.
 
 use std::process::Command;
 
@@ -33,7 +33,7 @@ fn run(job: &str) -> (u64, String) {
     (digest.decisions(), format!("{:016x}", digest.value()))
 }
 
-/// Runs the cases, beginning with the one numbered `first`, and compares all of their digests.
+/// Runs the cases, starting with number `first`, and compares their digests.
 fn check(first: usize) {
     let mut cases = cases();
     cases.rotate_left(first);

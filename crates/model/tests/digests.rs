@@ -1,9 +1,9 @@
-//! What 1,000 random jobs decided and counted when they were recorded, and still do.
+//! The decisions and counts of 1,000 random jobs are still those that were recorded.
 //!
-//! The first line of `data/digests.jsonl` names the values. Each other line holds a job as a job
-//! file would say it, so that no change of a generator can hide one of the model. The jobs were
-//! drawn from all kernels, series, architectures, filesystems, kinds of advice and limits, with
-//! splits, calls, private writes, `read(2)`, phases, lists of accesses and programs.
+//! The first line of `data/digests.jsonl` names the values. Each other line contains a job as in a
+//! job file, so no change of a generator can hide one of the model. The jobs were drawn from all
+//! kernels, series, architectures, filesystems, kinds of advice and limits, with splits, calls,
+//! private writes, `read(2)`, phases, lists of accesses and programs.
 
 use std::fmt::Write;
 
@@ -17,12 +17,12 @@ use serde_json::{Map, Value, json};
 
 const DATA: &str = include_str!("data/digests.jsonl");
 
-/// Jobs, those of them whose memory is too small, and what is known of each other one.
+/// Number of jobs, of those whose memory is too small, and the recorded values of each other one.
 const JOBS: usize = 1_000;
 const OUT_OF_MEMORY: usize = 22;
 const VALUES: usize = 22;
 
-/// Where this is set, the record is written instead: for a change of the model that is meant to
+/// If this is set, the record is written instead: for a change of the model that is intended to
 /// change decisions.
 const RECORD: &str = "FILEMAP_RECORD_DIGESTS";
 
@@ -60,8 +60,8 @@ fn jobs_decide_and_count_what_they_did() {
     assert_eq!((jobs, failed, names.len()), (JOBS, OUT_OF_MEMORY, VALUES));
 }
 
-/// Writes the lines of the jobs that decide something else now, and leaves the others as they are.
-/// data/measured/digests.toml says how many a change of the model was meant to change, and why.
+/// Writes the lines of the jobs whose decisions have changed, and leaves the others as they are.
+/// data/measured/digests.toml says how many a change of the model was intended to change, and why.
 fn record_what_has_changed() {
     let (names, lines) = DATA.split_once('\n').expect("a first line");
     let known: Vec<String> = serde_json::from_str(names).unwrap();
@@ -89,7 +89,7 @@ fn record_what_has_changed() {
     std::fs::write(path, text).expect("a place for the record");
 }
 
-/// What the job of a line decides in a cache, as a digest, and counts.
+/// The digest and the counts of the job of a line, in a cache.
 fn outcome<C: PageCache>(line: &Value, cache: fn(Option<PageCount>) -> C) -> Value {
     let job = spec(line).validate(None).expect("a valid job");
     let mut profile = Profile::DEFAULT;
@@ -131,7 +131,7 @@ fn spec(line: &Value) -> JobFlags {
     spec
 }
 
-/// A program by its size, whether its addresses are fixed, and of each segment the offset and
+/// A program by its size, whether its addresses are fixed, and for each segment the offset and
 /// bytes in the file, the address, and whether it is executable or writable.
 fn elf(value: &Value) -> Elf {
     let number = |value: &Value| value.as_u64().unwrap();

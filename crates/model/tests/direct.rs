@@ -1,4 +1,4 @@
-//! Reads past the page cache.
+//! Direct reads.
 
 use crate::support::both_caches::{agreed, valid};
 use filemap_core::decision::Decision;
@@ -7,8 +7,8 @@ use filemap_job::program::Job;
 use filemap_job::random::Rng;
 use filemap_model::{Profile, trace};
 
-/// A program of a file of `size`, opened directly as `d` and as others are as `o`, and mapped of
-/// the former.
+/// A program with a file of `size`, opened directly as `d`, normally as `o`, and mapped through
+/// `o`.
 fn of_threads(size: &str, keys: &str, threads: &str) -> Job {
     valid(&format!(
         "{keys}\n[[file]]\nname = 'f'\nsize = '{size}'\n[[open]]\nname = 'd'\nfile = 'f'\n\
@@ -23,7 +23,7 @@ fn run(program: &Job) -> (Run, Vec<Decision>) {
     (run, log)
 }
 
-/// The same with a thread of these phases.
+/// The same with one thread of these phases.
 fn of_one(size: &str, keys: &str, phases: &str) -> Job {
     of_threads(size, keys, &format!("[[thread]]\nphase = [{phases}]\n"))
 }
@@ -72,7 +72,7 @@ fn each_read_waits_for_the_device() {
     assert!(elapsed(true) < 20_000, "holes take no time");
 }
 
-/// Reads of both kinds by two threads, and touches.
+/// Both kinds of reads by two threads, and touches.
 fn random(seed: u64) -> String {
     let mut rng = Rng(seed * 2 + 1);
     let mut thread = || {

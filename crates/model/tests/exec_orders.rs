@@ -52,8 +52,8 @@ fn row(page_size: &str, advice: &str, with: &str) -> String {
 }
 
 /// Called in order, windows of 128 KiB hit often enough that the counter never matters: only
-/// thp-order changes the cold phase, and only where a PMD-sized folio does not fit the cache.
-/// ext4 has no folio above 8 MiB, which cuts the PMD-sized ones of 16 KiB pages.
+/// thp-order changes the cold phase, and only if a PMD-sized folio does not fit the cache. ext4 has
+/// no folio above 8 MiB, which limits the PMD-sized ones of 16 KiB pages.
 const TABLE: &[(&str, &str, &str, &str)] = &[
     ("4k", "normal", "", "4x8192 | 4096 4096 4096 | 19899 14919"),
     ("4k", "normal", "+exec-bypass-v5", "4x8192 | 4096 4096 4096 | 19899 14919"),
@@ -95,7 +95,7 @@ fn folios_faults_and_tlb_misses() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What happened at each miss of 4096 calls at pages far apart on 64 KiB pages, in order: `w` a
+/// The outcome of each miss of 4096 calls at pages far apart on 64 KiB pages, in order: `w` a
 /// window, `-` none.
 fn course(with: &str) -> String {
     let job = job("64k", "normal", with, "stride:5003", 4096);
@@ -111,7 +111,7 @@ fn course(with: &str) -> String {
 
 #[test]
 fn the_counter_switches_executable_readahead_off_for_good_on_64_kib_pages() {
-    // Without fault-around nothing but a hit on a cached page takes from the counter.
+    // Without fault-around only a hit on a cached page decrements the counter.
     let before = course("vma-bound");
     let off = before.find('-').unwrap();
     assert_eq!(off, 100);

@@ -1,4 +1,4 @@
-//! What a fault costs, beside a real processor: `data/measured-6.18-faults.json`.
+//! The cost of a fault, against a real processor: `data/measured-6.18-faults.json`.
 
 use crate::support::measurements::measurements;
 use filemap_job::JobFlags;
@@ -12,10 +12,10 @@ struct Measured {
     ns_each: Vec<u64>,
 }
 
-/// The default profile is of no machine in particular: its prediction may be off by this factor.
+/// The default profile describes no particular machine: its prediction may be off by this factor.
 const FACTOR: u64 = 2;
 
-/// Predicted time and minor faults of the job that was measured, with these touches or none.
+/// Predicted time and minor faults of the measured job, with these touches or none.
 fn predicted(touches: u64) -> (u64, u64) {
     // In base pages, as on the machine: a fault maps the 16 around it.
     let mut text = "file_size = '16m'\nsparse = true\nkernel = '6.18'\nfs = 'base-pages'\n\

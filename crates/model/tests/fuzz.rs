@@ -1,7 +1,7 @@
 //! Job files of random text and values: no panic, no hang, no memory beyond a stated bound.
 //!
-//! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set), `FILEMAP_FUZZ_SEED` after
-//! which seed it begins; a failure prints its seed.
+//! `FILEMAP_FUZZ_SECONDS` sets the duration (2 s by default), `FILEMAP_FUZZ_SEED` the seed before
+//! the first; a failure prints its seed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,12 +11,12 @@ use filemap_job::random::Rng;
 use filemap_job::{Job, JobFlags};
 use filemap_model::{Profile, trace};
 
-/// What a run may hold besides what its accesses bring in.
+/// Memory of a run besides that of its accesses.
 const START_BYTES: u64 = 1 << 20;
 
-/// What one access may add: bitmaps of a window at most 4 bytes a page, twice where a mark is hit
-/// as well; for a read, what is noted of each of its requests, 64 bytes a page; and the chunks that
-/// the ends lie in.
+/// Memory that one access may add: bitmaps of a window, at most 4 bytes per page, twice if a mark
+/// is hit as well; for a read, the notes on each of its requests, 64 bytes per page; and the chunks
+/// at its ends.
 fn bytes_of_access(job: &Job) -> u64 {
     let window = job.machine.read_ahead.0.max(1 << 14);
     let read = job.accesses().map(|phase| phase.bs_bytes / job.page_size()).max();
@@ -26,8 +26,8 @@ fn bytes_of_access(job: &Job) -> u64 {
 /// Accesses of a small job.
 const SMALL_ACCESSES: u64 = 64;
 
-/// The longest that a small job may take on a busy machine: seconds, and some microseconds for each
-/// page that its `read(2)`s ask for, as in a memory of a few pages each is a window of its own.
+/// Maximum time of a small job on a busy machine: seconds, and some microseconds for each page that
+/// its `read(2)`s request, as each is a window of its own in a memory of a few pages.
 fn patience(job: &Job) -> Duration {
     let pages = job.accesses().map(|phase| phase.accesses * phase.bs_bytes / job.page_size());
     Duration::from_secs(5) + Duration::from_micros(4 * pages.sum::<u64>())
@@ -41,7 +41,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call goes on to the system's allocator unchanged.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
@@ -57,8 +57,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// A window larger than the memory that meets a cached page every few pages: each piece of it is
-/// locked by itself, 8192 of them at once.
+/// A window larger than the memory that meets a cached page every few pages: each piece is locked
+/// separately, 8192 of them at a time.
 const MANY_LOCKED_RUNS: u64 = 4_480_849;
 
 #[test]
@@ -82,7 +82,7 @@ fn random_job_files_do_no_harm() {
     println!("{tried} job files, {ran} of them run, the longest {taken:?} (seed {seed})");
 }
 
-/// Runs the job that `seed` means, if it is a small valid one. Returns how long that took.
+/// Runs the job of `seed`, if it is a small valid one. Returns how long that took.
 fn run(seed: u64) -> Option<Duration> {
     let text = job_file(&mut Rng(seed));
     let job = JobFlags::from_toml(&text).and_then(|spec| spec.validate(None)).ok()?;
@@ -126,7 +126,7 @@ const SIZES: &[&str] = &[
 
 const COUNTS: &[&str] = &["0", "1", "2", "7", "64", "512", "1021", "9223372036854775807", "-1"];
 
-/// The lines of a job file: a key, and what its value is picked from.
+/// The lines of a job file: a key, and the values it is picked from.
 const KEYS: &[(&str, &[&str])] = &[
     ("kernel", &["'6.1'", "'6.6'", "'6.12'", "'6.18'", "'mm-2026-05'", "'host'", "'5.4'"]),
     ("with", &["'p1'", "'mmap-miss'", "'vma-bound+exec-order'", "'exec-unify'", "'nothing'"]),

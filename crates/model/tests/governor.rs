@@ -18,7 +18,7 @@ fn counted(text: &str) -> Counters {
     trace(&job, &Profile::DEFAULT, &mut ()).unwrap().counters
 }
 
-/// A random job of a mapping that is governed; the sizes are in pages of its own.
+/// A random job with a governed mapping; the sizes are in pages of its own size.
 fn random_governed(seed: u64) -> JobFlags {
     let random = random_spec(seed, Accesses::Any);
     let mut random = JobFlags { elf: None, file: None, ..random };
@@ -50,7 +50,7 @@ fn random_governed(seed: u64) -> JobFlags {
     }
 }
 
-/// Counts what is asked for by a governor, and by the kernel itself.
+/// Counts the windows requested by a governor, and by the kernel itself.
 #[derive(Default)]
 struct Asked {
     by_governor: u64,
@@ -68,7 +68,7 @@ impl Log for Asked {
     }
 }
 
-/// Everything that is read beside single pages is asked for by the governor, in calls of 512 KiB.
+/// All reads except single pages are requested by the governor, in calls of 512 KiB.
 #[test]
 fn the_kernel_reads_nothing_ahead_in_a_governed_mapping() {
     for (job, asks) in [
@@ -79,7 +79,7 @@ fn the_kernel_reads_nothing_ahead_in_a_governed_mapping() {
         ("workload = 'reverse'\naccesses = 9000", 50),
         ("workload = 'sequential'\naccesses = 3000\nmap_offset = '20m'\nmap_len = '17m'", 20),
     ] {
-        // Of short windows the kernel may have to read its own.
+        // For short windows the kernel may have to read its own.
         let job = spec(&format!("file_size = '65m'\nread_ahead_kb = 8192\ngovernor = true\n{job}"));
         let job = job.validate(None).unwrap();
         let mut asked = Asked::default();
@@ -89,8 +89,8 @@ fn the_kernel_reads_nothing_ahead_in_a_governed_mapping() {
     }
 }
 
-/// With a short readahead size the kernel reads windows again where these cost less, in a job and
-/// in the program that says the same.
+/// With a short readahead size the kernel reads windows again if these cost less, in a job and in
+/// the equivalent program.
 #[test]
 fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
     let job = |file_size: &str, accesses: u64, governor: bool| {
@@ -112,7 +112,7 @@ fn a_file_is_left_to_the_kernel_where_its_windows_cost_less() {
     assert_eq!(read, faults, "single pages of a large file");
 }
 
-/// Both caches, and the program that says the same, make the same decisions.
+/// Both caches, and the equivalent program, make the same decisions.
 #[test]
 #[ignore = "sweeps 150 random jobs of a governor: 15 s of a processor"]
 fn governed_jobs_agree_with_their_programs_and_on_both_caches() {
@@ -151,7 +151,7 @@ fn traced(job: &filemap_job::Job, cache: impl PageCache, log: &mut Digest) -> St
     }
 }
 
-/// A mapping that is not for a governor is served as without one.
+/// A mapping that is not governed is served as without a governor.
 #[test]
 fn other_mappings_are_left_alone() {
     for job in [
@@ -175,7 +175,8 @@ fn other_mappings_are_left_alone() {
     }
 }
 
-/// Starts of so many runs of `pages` pages in a file of `of`, and the pages of these, one a line.
+/// Starts of `count` runs of `pages` pages in a file of `of` pages, and the pages of these runs,
+/// one per line.
 fn runs(count: u64, pages: u64, of: u64) -> String {
     let mut state = 88_172_645_463_325_252_u64;
     let starts = (0..count).map(|_| {
@@ -207,7 +208,7 @@ fn runs_cost_what_the_documentation_says() {
     }
 }
 
-/// Pages read and major faults of the patterns that governors are for, as in
+/// Pages read and major faults of the patterns that governors are meant for, as in
 /// data/measured/governor-model.toml.
 #[test]
 fn patterns_cost_what_the_documentation_says() {
@@ -247,8 +248,8 @@ name = 'data'
 open = 'data'
 ";
 
-/// A scan in one thread and lookups in another, through one mapping: each page that is looked up
-/// is read alone, and the scan still reads ahead.
+/// A scan in one thread and lookups in another, through one mapping: each page that is looked up is
+/// read alone, and the scan still reads ahead.
 #[test]
 fn threads_share_what_is_known_of_a_mapping() {
     let thread = |name: &str, workload: &str, accesses: u64| {
@@ -269,8 +270,8 @@ fn threads_share_what_is_known_of_a_mapping() {
     assert!(faults("scan") < 100 && faults("lookups") < 5000, "{} major", faults("scan"));
 }
 
-/// What the program says of its mapping itself stands, from there on; what asks for pages once
-/// does not end the governing.
+/// The program's own advice for its mapping stays in effect from there on; a request for pages does
+/// not end the governing.
 #[test]
 fn the_programs_own_advice_stands() {
     let with = |governor: bool, advice: &str| {
@@ -295,7 +296,7 @@ fn the_programs_own_advice_stands() {
     }
 }
 
-/// A mapping that is made anew is one of which nothing is known.
+/// A mapping that is created anew has no history.
 #[test]
 fn what_is_known_goes_with_the_mapping() {
     let touch = "[[thread.phase]]\nmapping = 'data'\nworkload = 'sequential'\naccesses = 5\n";
@@ -306,6 +307,7 @@ fn what_is_known_goes_with_the_mapping() {
         let run = program(&format!("governor = true{TABLES}{make}{touch}{between}{touch}"));
         run.phases.last().unwrap().counters.major_faults.unwrap()
     };
-    // The first two pages of a scan fault, and it comes to the next ones before they do.
+    // The first two pages of a scan fault, and the scan reaches the next ones before they are
+    // mapped.
     assert_eq!((run(""), run(&format!("{anew}{drop}"))), (0, 5));
 }

@@ -1,27 +1,27 @@
-//! The model against a real kernel whose memory is short: `data/measured-6.12-limits.json`.
+//! The model against a real kernel under memory limits: `data/measured-6.12-limits.json`.
 
 use crate::support::emulated::in_time;
 use crate::support::recorded::{Counts, Recorded, Recording};
 use filemap_job::Job;
 use filemap_model::trace;
 
-/// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
+/// Minimum number of jobs, runs of each, and maximum number of jobs with a known deviation.
 const JOBS: usize = 51;
 const REPEATS: usize = 2;
 const DEVIATIONS: usize = 19;
 
-/// By how much the model may be off, as a part of what the kernel counted.
+/// Maximum error of the model, as a fraction of the kernel's count.
 const PAGES_ERROR: f64 = 0.02;
 const MAJOR_ERROR: f64 = 0.03;
 const CACHED_ERROR: f64 = 0.01;
 
-/// Some runs have few major faults: so many more or fewer are no error.
+/// Some runs have few major faults: a difference of this many is no error.
 const MAJOR_FAULTS: u64 = 10;
 
-/// By how much the model may move from what it is known to count where it deviates.
+/// Maximum change of the model from its known count in jobs with a known deviation.
 const KNOWN_ERROR: f64 = 0.005;
 
-/// What the model counts on a machine that takes for the job as long as the kernel's did.
+/// The counts of the model on a machine that takes as long for the job as the kernel did.
 fn modelled(job: &Job, elapsed_ns: u64) -> Counts {
     let run = |profile| trace(job, &profile, &mut ()).unwrap();
     let run = in_time(elapsed_ns, run, |run| run.elapsed_ns.unwrap());
@@ -33,8 +33,8 @@ fn modelled(job: &Job, elapsed_ns: u64) -> Counts {
     }
 }
 
-/// Whether each counter of `ours` is that of `theirs`, within these parts of it: pages read, major
-/// faults, of which a `few` more or less are no difference, and cached pages.
+/// Whether each counter of `ours` is that of `theirs`, within these fractions of it: pages read,
+/// major faults, where a difference of `few` is allowed, and cached pages.
 fn agree(ours: &Counts, theirs: &Counts, errors: [f64; 3], few: u64) -> bool {
     let within = |ours: u64, theirs: u64, error: f64, few: u64| {
         ours.abs_diff(theirs) <= few.max((theirs as f64 * error).ceil() as u64)
@@ -44,7 +44,7 @@ fn agree(ours: &Counts, theirs: &Counts, errors: [f64; 3], few: u64) -> bool {
         && within(ours.cached_inside, theirs.cached_inside, errors[2], 0)
 }
 
-/// The errors that the model may have in a job: of pages read, major faults and cached pages.
+/// The allowed errors of the model in a job: of pages read, major faults and cached pages.
 fn errors(recording: &Recording) -> [f64; 3] {
     match &recording.pages_error {
         Some(error) => [error.part, MAJOR_ERROR, error.part],
@@ -52,7 +52,7 @@ fn errors(recording: &Recording) -> [f64; 3] {
     }
 }
 
-/// What is wrong with the model's counts of one job, if anything.
+/// The error in the model's counts of one job, if any.
 fn wrong(recording: &Recording, model: &[Counts]) -> Option<String> {
     let errors = errors(recording);
     let agrees = recording

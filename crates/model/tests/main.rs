@@ -1,4 +1,4 @@
-//! The engine: its stores of the page cache against each other, and runs against real kernels.
+//! The engine: its stores of the page cache against each other, and against runs of real kernels.
 
 mod advised;
 mod bound;

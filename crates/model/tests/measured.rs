@@ -4,11 +4,11 @@ use filemap_job::{Job, JobFlags, Run, SizeText};
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
-/// What was measured: each key is known, and each that every run has is required.
+/// Measurements: each key is known, and each that every run has is required.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// For whoever reads it.
+    /// For readers of the file.
     #[serde(rename = "what")]
     _what: String,
     runs: Vec<Measured>,
@@ -20,7 +20,7 @@ struct Measured {
     kernel: String,
     series: Vec<String>,
     read_ahead_kb: u64,
-    /// RAM of the machine, which each file fitted in.
+    /// RAM of the machine, into which each file fitted.
     #[serde(rename = "ram")]
     _ram: String,
     file_size: u64,
@@ -33,7 +33,7 @@ struct Measured {
     split_prot: Option<String>,
     data_pages_read: u64,
     major_faults: u64,
-    /// Pages cached in the end: of some runs only, but then all three.
+    /// Pages cached at the end: in some runs only, but then all three.
     cached_inside: Option<u64>,
     cached_before: Option<u64>,
     cached_after: Option<u64>,
@@ -42,7 +42,7 @@ struct Measured {
 /// Runs in the file.
 const RUNS: usize = 90;
 
-/// Counters of these: two of each run, and three more of 30.
+/// Counters of these: two per run, and three more of 30 runs.
 const COUNTERS: usize = 270;
 
 impl Measured {
@@ -66,7 +66,7 @@ impl Measured {
         spec.validate(None).unwrap()
     }
 
-    /// Each counter that was measured, beside the model's.
+    /// Each measured counter, with that of the model.
     fn counters(&self, run: &Run) -> Vec<(&'static str, u64, Option<u64>)> {
         let pairs = [
             ("data_pages_read", Some(self.data_pages_read), run.counters.data_pages_read),

@@ -1,4 +1,4 @@
-//! What several threads charge above `memory.high`, and the time that reclaim takes of them.
+//! What several threads charge above `memory.high`, and the time that reclaim takes from them.
 
 use crate::support::both_caches::{agreed, valid};
 use crate::support::program::random_writers;
@@ -7,7 +7,7 @@ use filemap_model::{Profile, trace};
 
 const PAGE: u64 = 4096;
 
-/// The machine that a thrash is run on.
+/// The machine on which a thrash runs.
 fn server() -> Profile {
     Profile::parse(include_str!("../../../data/machines/server.toml")).unwrap()
 }
@@ -47,7 +47,8 @@ fn what_is_charged_above_high_is_repaid() {
     assert_eq!(run.counters.throttled, None, "reclaim makes progress");
 }
 
-/// What cannot be evicted keeps the process above `memory.high`: who charges more then sleeps.
+/// Memory that cannot be evicted keeps the process above `memory.high`: a thread that charges more
+/// then sleeps.
 #[test]
 fn who_repays_in_vain_sleeps() {
     let more = "[[file]]\nname = 'p'\nsize = '4m'\n[[open]]\nname = 'p'\nfile = 'p'\n\
@@ -62,8 +63,8 @@ fn who_repays_in_vain_sleeps() {
     assert_eq!(owing.threads[1].counters.accesses, Some(1024), "all the same it goes on");
 }
 
-/// A retry under `mmap_lock` finds its page gone where others have reclaimed it meanwhile. Under
-/// the lock of its VMA it waits for nobody.
+/// A retry under `mmap_lock` finds its page gone if others have reclaimed it meanwhile. Under its
+/// VMA lock it waits for nobody.
 #[test]
 fn retries_under_pressure_miss_unless_they_keep_the_lock_of_their_vma() {
     for limits in ["memory_high = '16m'", "memory_max = '16m'"] {
@@ -78,8 +79,8 @@ fn retries_under_pressure_miss_unless_they_keep_the_lock_of_their_vma() {
     }
 }
 
-/// Whatever threads do to each other while windows are read in parts and what is owed is repaid,
-/// all come to their ends, and the stores of the page cache agree.
+/// All threads finish and the stores of the page cache agree, while windows are read in parts and
+/// overages are repaid.
 #[test]
 #[ignore = "sweeps 60 random programs under pressure: 12 s of a processor"]
 fn random_threads_under_pressure_come_to_their_ends() {
@@ -103,8 +104,8 @@ fn random_threads_under_pressure_come_to_their_ends() {
     assert!(ran > 40 && evicted > 20 && throttled > 0, "{:?}", (ran, evicted, throttled));
 }
 
-/// A thread that has read its page keeps it while it waits for its turn. Two threads took each
-/// other's pages for ever otherwise, as nothing else here can be evicted.
+/// A thread that has read its page keeps it while it waits for its turn. Otherwise two threads
+/// would evict each other's pages forever, as nothing else here can be evicted.
 #[test]
 fn a_page_that_was_read_is_kept_until_its_fault_goes_on() {
     let phases = |advice: &str| {

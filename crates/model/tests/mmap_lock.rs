@@ -1,4 +1,4 @@
-//! `mmap_lock`: who has it, who waits, and who is woken.
+//! `mmap_lock`: who holds it, who waits, and who is woken.
 
 use filemap_model::mm::mmap_lock::{
     HANDOFF_TIMEOUT_NS, Holder, LockMode, LockWakeup, MAX_READERS_WAKEUP, MmapLock,
@@ -12,7 +12,7 @@ fn called(task: usize) -> LockWakeup {
     LockWakeup { task, has_lock: false }
 }
 
-/// A lock with what its calls woke.
+/// A lock with the threads that its calls woke.
 #[derive(Default)]
 struct Scene {
     lock: MmapLock,
@@ -137,7 +137,7 @@ fn a_writer_that_spins_has_the_lock_before_those_that_sleep() {
     scene.lock.end_spin(3);
     assert_eq!(scene.release_write(2), [granted(1)]);
     assert_eq!(scene.lock.holder(), Holder::Readers(1));
-    // It comes too late for a lock that is handed over.
+    // It comes too late for a lock that is handed off.
     assert!(!scene.write(4));
     assert!(!scene.lock.retry_write(4, HANDOFF_TIMEOUT_NS + 1));
     assert!(scene.lock.spin(5));

@@ -1,11 +1,11 @@
-//! The machine profiles of data/machines: that they can be used, and where each constant is from.
+//! The machine profiles of data/machines: they are valid, and each constant has an origin.
 
 use std::fs;
 use std::path::Path;
 
 use filemap_model::Profile;
 
-/// Words of which one says where a constant comes from.
+/// Words, one of which marks the origin of a constant.
 const ORIGINS: [&str; 5] = ["source:", "measured:", "assumed", "chosen:", "by definition:"];
 
 fn profiles() -> Vec<(String, String)> {

@@ -25,8 +25,7 @@ fn waited_ns(run: &Run, lock: Cause) -> u64 {
     run.waits.iter().filter(|wait| wait.cause == lock.name()).map(|wait| wait.sum_ns).sum()
 }
 
-/// Whatever threads do to each other, all come to their ends, and the stores of the page cache
-/// agree.
+/// All threads finish, and the stores of the page cache agree, whatever threads do to each other.
 #[test]
 fn random_threads_that_wait_for_locks_come_to_their_ends() {
     let (mut ran, mut waited, mut refused, mut processes) = (0, 0, 0, 0);
@@ -43,8 +42,8 @@ fn random_threads_that_wait_for_locks_come_to_their_ends() {
     assert!(ran > 120 && waited > 80 && refused > 40 && processes > 25, "{counts:?}");
 }
 
-/// A wait is one from asking to having, however often the thread is woken meanwhile. Here one that
-/// was woken is long on its way, while another one takes the lock again and again.
+/// A wait lasts from the request to the lock, however often the thread is woken meanwhile. Here a
+/// woken thread is slow to run, while another one takes the lock again and again.
 #[test]
 fn a_wait_for_a_lock_that_others_steal_is_one() {
     let mut profile = Profile::DEFAULT;
@@ -63,8 +62,8 @@ fn a_wait_for_a_lock_that_others_steal_is_one() {
     assert!(of_write.max_ns > 1_500_000, "it was woken twice: {of_write:?}");
 }
 
-/// Locks decide when a thread goes on, and not what its own faults find where nobody else works
-/// on its file.
+/// Locks decide when a thread continues, but not what its own faults find if nobody else uses its
+/// file.
 #[test]
 fn a_thread_beside_writers_finds_what_it_finds_alone() {
     let of = |writer: &str, kernel: &str| {
@@ -80,7 +79,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
                   [[thread.phase]]\nfork = true\n";
     for kernel in ["6.1", "6.6", "6.12", "6.18"] {
         let (alone, beside) = (of("", kernel), of(writer, kernel));
-        // Who is refused begins under mmap_lock, and so does not hand over to it.
+        // A refused fault starts under mmap_lock, and so does not change over to it.
         let known = |run: &Run| Counters {
             minor_faults: None,
             retry_mmap_drop: None,
@@ -91,7 +90,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
             ..run.threads[0].counters
         };
         assert_eq!(known(&beside), known(&alone), "{kernel}");
-        // Fault-around leaves out what has not arrived, which depends on the time.
+        // Fault-around skips pages that have not arrived, which depends on the time.
         let minors = [&beside, &alone].map(|run| run.threads[0].counters.minor_faults.unwrap());
         assert!(minors[0].abs_diff(minors[1]) < 5, "{kernel}: {minors:?}");
         assert!(waited_ns(&beside, Cause::MmapRead) > 0, "{kernel}");
@@ -102,8 +101,8 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
     }
 }
 
-/// With vma-retry a fault that waited for its page does not come back under `mmap_lock`, where it
-/// would wait for a writer.
+/// With vma-retry a fault that waited for its page does not retry under `mmap_lock`, where it would
+/// wait for a writer.
 #[test]
 fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
     let of = |series: &str| {
@@ -122,14 +121,14 @@ fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
     assert!(tries(&baseline) > Some(100) && tries(&retry) > Some(100));
 }
 
-/// Processes share the page cache, and have page tables of their own.
+/// Processes share the page cache, and have their own page tables.
 #[test]
 fn prefork_processes_share_pages_and_not_entries() {
     let touch = "[[thread.phase]]\nmapping = 'm'\nworkload = 'sequential'\naccesses = 4096\n";
     let worker =
         |number: u64, meets: &str| format!("[[thread]]\nprocess = 'p{number}'\n{meets}{touch}");
     let alone = run(&of_file(&format!("[[thread]]\n{touch}")));
-    // One after the other: what the first reads is there for the rest.
+    // One after the other: the first reads the pages for the rest.
     let after = |number: u64| match number {
         1 => format!("[[thread]]\nprocess = 'p1'\n{touch}"),
         _ => {
@@ -150,7 +149,7 @@ fn prefork_processes_share_pages_and_not_entries() {
     for run in [&in_turn, &at_once] {
         assert_eq!(run.counters.data_pages_read, Some(4096));
         let all = (0..4).map(|thread| faults(run, thread)).map(|(major, minor)| major + minor);
-        // And a few where fault-around leaves out what has not arrived.
+        // And a few if fault-around skips pages that have not arrived.
         let all: u64 = all.sum();
         assert!((4 * 256..4 * 256 + 8).contains(&all), "{all}");
         let waited_ns: u64 = LOCKS.iter().map(|lock| waited_ns(run, *lock)).sum();
@@ -158,7 +157,7 @@ fn prefork_processes_share_pages_and_not_entries() {
     }
 }
 
-/// After a fork the first write to a copied page is a fault, which finds that the child is gone.
+/// After a fork the first write to a copied page is a fault, which finds that the child has exited.
 #[test]
 fn a_fork_takes_the_right_to_write_to_copies() {
     let text = |between: &str| {
@@ -193,18 +192,18 @@ fn threads_repeat_meet_and_sleep() {
     assert_eq!(rounds, [3, 3, 5]);
     assert_eq!(run.counters.rounds, Some(3), "of the thread that accesses pages");
     assert_eq!(counters[1].accesses, Some(300));
-    // Entries go with each round: 100 pages are 7 faults again, and one more in the first, where
-    // not all has arrived.
+    // Entries are freed in each round: 100 pages are 7 faults again, and one more in the first,
+    // when not all pages have arrived.
     assert_eq!(counters[1].minor_faults.unwrap() + counters[1].major_faults.unwrap(), 22);
     let slept = run.threads[0].elapsed_ns.unwrap();
     assert!((3_000_000..3_100_000).contains(&slept), "{slept}");
     assert!(run.threads[1].elapsed_ns.unwrap() >= slept);
-    // Its time is over while it sleeps for the sixth time.
+    // Its time ends while it sleeps for the sixth time.
     assert_eq!(run.threads[2].elapsed_ns, Some(5_000_000));
 }
 
-/// A call that changes nothing takes `mmap_lock`, and no lock of a VMA; one that does makes faults
-/// go to `mmap_lock`.
+/// A call that changes nothing takes `mmap_lock`, but no VMA lock; one that does change something
+/// makes faults fall back to `mmap_lock`.
 #[test]
 fn a_call_that_changes_nothing_refuses_no_fault() {
     let of = |protections: [&str; 2]| {
@@ -225,8 +224,8 @@ fn a_call_that_changes_nothing_refuses_no_fault() {
     assert!(waited_ns(&repeats, Cause::MmapRead) > 0, "it takes mmap_lock all the same");
 }
 
-/// A writer that finds another one at work on another CPU spins, which is no wait. On one CPU, and
-/// where the other one sleeps, it sleeps too.
+/// A writer spins while another writer runs on another CPU, which is not a wait. On one CPU, and if
+/// the other one sleeps, it sleeps too.
 #[test]
 fn writers_spin_for_writers_that_run() {
     let of = |cpus: u32| {
@@ -236,7 +235,7 @@ fn writers_spin_for_writers_that_run() {
     let waits = |run: &Run| run.counters.mmap_lock_waits.unwrap();
     let (one, two) = (of(1), of(2));
     assert_eq!(waits(&two), 0, "{:?}", two.waits);
-    // A call keeps its CPU: what runs there finds nobody at work.
+    // A call keeps its CPU: the next thread there finds no writer at work.
     assert_eq!(waits(&one), 0, "{:?}", one.waits);
     let spun_ns = |run: &Run| {
         let running = run.waits.iter().find(|wait| wait.cause == Cause::Running.name());
@@ -245,8 +244,8 @@ fn writers_spin_for_writers_that_run() {
     assert!(spun_ns(&two) > spun_ns(&one), "{} {}", spun_ns(&two), spun_ns(&one));
 }
 
-/// Entries that are taken away by advice take their time, under `mmap_lock` up to 6.12 and under
-/// the lock of their VMA since 6.18.
+/// Advice takes time to free entries, under `mmap_lock` up to 6.12 and under the VMA lock since
+/// 6.18.
 #[test]
 fn a_writer_waits_for_entries_that_advice_takes_away() {
     let of = |kernel: &str| {
@@ -266,7 +265,7 @@ fn a_writer_waits_for_entries_that_advice_takes_away() {
     assert_eq!(waited_ns(&new, Cause::MmapWrite), 0, "{:?}", new.waits);
 }
 
-/// `mprotect` has a cost of its own for each entry, and that of `munmap` where there is none.
+/// `mprotect` has its own cost per entry, or that of `munmap` if the profile has none.
 #[test]
 fn changing_an_entry_costs_what_the_profile_says() {
     let text = of_file(
@@ -283,7 +282,7 @@ fn changing_an_entry_costs_what_the_profile_says() {
     assert_eq!(protect_ns(Some(3)), 4096 * 3);
 }
 
-/// A fork marks one VMA after the other. With vma-hold it waits for the data of a fault in each.
+/// A fork locks one VMA after the other. With vma-hold it waits for the data of a fault in each.
 #[test]
 fn a_fork_waits_for_the_faults_of_one_vma_after_the_other() {
     let forks = |with: &str| {
@@ -304,7 +303,7 @@ fn a_fork_waits_for_the_faults_of_one_vma_after_the_other() {
     assert!(held_ns > dropped_ns, "{dropped_ns} {held_ns}");
 }
 
-/// The first write to a copy after a fork is a fault, which another thread's writer holds up.
+/// The first write to a copy after a fork is a fault, which a writer in another thread delays.
 #[test]
 fn writes_behind_a_fork_take_the_lock_of_their_vma() {
     let run = run(

@@ -1,9 +1,9 @@
-//! That no job takes time out of proportion to its work.
+//! No job takes time out of proportion to its work.
 //!
-//! [`support::work::Work`] says how much work a job is. Its cost is the processor time of this
-//! thread for each unit of it, the least of several runs, and its ratio is that cost by the median
-//! of ordinary jobs that ran side by side with it. Jobs of less than [`LEAST_UNITS`] are left out:
-//! in them counts what each run takes for itself, such as the memory of its first chunks.
+//! [`support::work::Work`] counts the work of a job. Its cost is the processor time of this thread
+//! per unit of work, the minimum of several runs, and its ratio is that cost divided by the median
+//! of ordinary jobs that ran alongside. Jobs of less than [`LEAST_UNITS`] are left out: fixed costs
+//! of a run dominate them, such as the memory of its first chunks.
 //!
 //! ```sh
 //! FILEMAP_PROPORTION_SEED=7 cargo test --release -p filemap-model --test proportion -- \
@@ -26,20 +26,20 @@ use serde::Deserialize;
 use support::wide::{Wide, wide};
 use support::work::Work;
 
-/// No job may cost more than so many times the median.
+/// No job may cost more than this many times the median.
 const MOST: f64 = 20.0;
 
-/// Work below which a job is not measured.
+/// Jobs with less work are not measured.
 const LEAST_UNITS: u64 = 300;
 
 /// Jobs of a search.
 const SEARCHED: usize = 2_000;
 
-/// The first job of a seed has a number so much higher than that of the seed before: some jobs are
-/// left out, so those of a search have more than [`SEARCHED`] numbers.
+/// Distance between the first job numbers of two seeds: some jobs are left out, so a search has
+/// more than [`SEARCHED`] numbers.
 const NUMBERS: u64 = 10_000;
 
-/// Ordinary jobs whose median the kept ones are held against: the first of those that are drawn.
+/// Ordinary jobs against whose median the kept ones are compared: the first drawn.
 const ORDINARY: usize = 150;
 
 /// Jobs that were the worst of searches.
@@ -57,7 +57,7 @@ struct KeptJob {
     file: String,
 }
 
-/// A job, and what is known of its cost.
+/// A job, and the measurements of its cost.
 struct Measured {
     name: String,
     job: Job,
@@ -75,25 +75,25 @@ fn valid(spec: &Wide) -> Result<Job, String> {
     valid.map_err(|error| error.to_string())
 }
 
-/// Runs `job`, to where memory is too small if it is.
+/// Runs `job`, until memory is too small if it is.
 fn run(job: &Job, log: &mut impl Log) {
     drop(trace(job, &Profile::DEFAULT, log));
 }
 
 impl Measured {
-    /// A job that is not measured yet; `None` where it is not valid or too small.
+    /// A job without measurements; `None` if it is invalid or too small.
     fn new(name: String, spec: &Wide) -> Option<Measured> {
         Measured::of_job(name, valid(spec).ok()?).ok()
     }
 
-    /// The job of a text in a job file.
+    /// The job of the text of a job file.
     fn of_text(name: String, text: &str) -> Measured {
         let job = job_of(text).and_then(|spec| valid(&spec));
         let measured = job.and_then(|job| Measured::of_job(name.clone(), job));
         measured.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// An error where there is too little work in it.
+    /// An error if it has too little work.
     fn of_job(name: String, job: Job) -> Result<Measured, String> {
         let mut work = Work::default();
         run(&job, &mut work);
@@ -112,7 +112,7 @@ impl Measured {
         self.spent += taken;
     }
 
-    /// Nanoseconds for each unit of work.
+    /// Nanoseconds per unit of work.
     fn cost(&self) -> f64 {
         self.best.as_nanos() as f64 / self.work.units() as f64
     }
@@ -124,15 +124,14 @@ fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The cost that `percent` of a hundred of the jobs are below.
+/// The cost that `percent` per cent of the jobs are below.
 fn percentile(jobs: &[Measured], percent: usize) -> f64 {
     let mut costs: Vec<f64> = jobs.iter().map(Measured::cost).collect();
     costs.sort_by(f64::total_cmp);
     costs[(costs.len() * percent / 100).min(costs.len() - 1)]
 }
 
-/// The first `count` jobs that can be measured, of those that number `first` and what follows it
-/// mean.
+/// The first `count` measurable jobs, from number `first` on.
 fn drawn(first: u64, count: usize) -> Vec<Measured> {
     let of_number = |number| Measured::new(format!("job {number}"), &wide(number));
     (first..).filter_map(of_number).take(count).collect()

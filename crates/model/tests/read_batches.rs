@@ -1,4 +1,5 @@
-//! How far a `read(2)` looks at a time, beside a real kernel: `data/measured-6.18-reads.json`.
+//! How far a `read(2)` looks up pages at a time, against a real kernel:
+//! `data/measured-6.18-reads.json`.
 
 use std::cell::Cell;
 
@@ -31,11 +32,11 @@ struct Measured {
 const RUNS: usize = 5;
 const BATCHES: usize = 15;
 
-/// A file that notes how far somebody looked before using the first of what was looked at.
+/// A file that records how far pages were looked up before the first of them was used.
 struct Watched<F> {
     file: F,
     looked_to: Cell<u64>,
-    /// The page after the batch at hand.
+    /// The page after the current batch.
     end: u64,
     batches: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! Scans of files larger than their memory, with and without think time, as a Linux 6.18 made
-//! them: `data/measured-6.18-scans.json`. The kernel's own runs differ; the model's is one of them.
+//! Scans of files larger than their memory, with and without think time, against a Linux 6.18:
+//! `data/measured-6.18-scans.json`. The kernel's runs differ; the model has to match one of them.
 
 use filemap_job::program::JobSpec;
 use filemap_model::{Profile, trace};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Recorded {
     kernel: String,
-    /// The machine, as `filemap calibrate` measured it.
+    /// The machine, as measured by `filemap calibrate`.
     profile: String,
     scans: Vec<Scan>,
 }
@@ -18,7 +18,7 @@ struct Scan {
     program: JobSpec,
     /// Pages read and major faults of each run.
     runs: Vec<(u64, u64)>,
-    /// What the model gives where it is known to differ, and why.
+    /// The result of the model if it is known to differ, and why.
     deviation: Option<(u64, u64, String)>,
 }
 

@@ -1,12 +1,12 @@
-//! Programs that map segments of ELF files, and that call code.
+//! Programs that map segments of ELF files, and call code.
 
 use filemap_job::Run;
 use filemap_job::elf::{Elf, Load};
 use filemap_job::program::{FoundFile, JobSpec};
 use filemap_model::{Profile, trace};
 
-/// The run of the program of `tables`. The file at `/x/p` has two segments of a page, with 4 MiB
-/// between them in memory.
+/// Runs the program of `tables`. The file at `/x/p` has two segments of a page, with 4 MiB between
+/// them in memory.
 fn run(tables: &str) -> Run {
     let load = |number, offset, address| Load {
         number,
@@ -39,7 +39,7 @@ fn elf_bytes(elf: &Option<Elf>) -> u64 {
 const SEGMENTS: &str = "[[mapping]]\nname = 'p'\nopen = 'p'\nelf = true\n";
 const CODE: &str = "[[mapping]]\nname = 'code'\nopen = 'code'\nexec = true\n";
 
-/// What lies after segments begins after the last of them: in page-table pages of its own.
+/// A mapping after segments starts after the last of them: in page-table pages of its own.
 #[test]
 fn mappings_do_not_share_addresses() {
     let thread = "[[thread]]\n[[thread.phase]]\nmapping = 'p'\nworkload = 'elf'\n\
@@ -51,7 +51,7 @@ fn mappings_do_not_share_addresses() {
     assert_eq!(after.data_pages_read, before.data_pages_read);
 }
 
-/// What is unmapped is in no TLB any more.
+/// Unmapped pages are in no TLB any more.
 #[test]
 fn each_round_of_mapping_misses_again() {
     let rounds = |repeat: u64| {
@@ -65,7 +65,7 @@ fn each_round_of_mapping_misses_again() {
     assert_eq!((rounds(1) > 0, rounds(10)), (true, 10 * rounds(1)));
 }
 
-/// A write to a private copy after a fork is a fault that the log has.
+/// A write to a private copy after a fork is a fault, which is in the log.
 #[test]
 fn a_copy_that_is_kept_is_a_decision() {
     use filemap_core::decision::Decision;

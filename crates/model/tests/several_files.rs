@@ -11,7 +11,7 @@ use filemap_model::{Digest, Error, Profile, trace};
 
 const JOBS: u64 = 1_000;
 
-/// What a job of one file says where memory is too small, as a program says it.
+/// The error of a job of one file whose memory is too small, as a program reports it.
 fn out_of_memory(error: &Error) -> Error {
     match error {
         Error::ProgramOutOfMemory { index, .. } => Error::OutOfMemory { index: *index },
@@ -19,7 +19,7 @@ fn out_of_memory(error: &Error) -> Error {
     }
 }
 
-/// A program of one file is the job of one file: the same decisions, and the same counters.
+/// A program of one file equals the job of that file: the same decisions, and the same counters.
 #[test]
 fn a_program_of_one_file_is_the_job_of_that_file() {
     let mut same = 0;
@@ -54,7 +54,7 @@ fn a_program_of_one_file_is_the_job_of_that_file() {
 fn caches_agree_on_random_programs() {
     let (mut ran, mut evicted, mut shared) = (0, 0, 0);
     for seed in 1..=2 * JOBS {
-        // Every second one gives advice as it goes.
+        // Every second one gives advice between accesses.
         let spec = random_program_with(seed, if seed % 2 == 0 { 40 } else { 0 });
         let program = valid(&spec, seed);
         let case = format!("seed {seed}\n{}", toml::to_string(&spec).unwrap());
@@ -69,8 +69,8 @@ fn caches_agree_on_random_programs() {
     assert!(ran > 1800 && evicted > 500 && shared > 400, "{ran} {evicted} {shared}");
 }
 
-/// The same with threads that meet each other's pages in flight, and once more: nothing but the
-/// program decides whose turn it is.
+/// The same with threads that meet each other's pages in flight, and once more: only the program
+/// decides which thread runs.
 #[test]
 fn caches_agree_on_random_threads() {
     let (mut ran, mut threads, mut evicted, mut bound) = (0, 0, 0, 0);
@@ -91,7 +91,7 @@ fn caches_agree_on_random_threads() {
     assert!(threads > 4 * ran, "{threads} threads in {ran} programs");
 }
 
-/// What the run counts by file, by mapping, by thread and by phase adds up.
+/// The counts of a run by file, by mapping, by thread and by phase add up.
 #[test]
 fn parts_add_up() {
     for seed in 1..=400 {
@@ -129,8 +129,8 @@ fn valid(spec: &JobSpec, seed: u64) -> Job {
     valid.unwrap_or_else(|error| panic!("{seed}: {error}\n{}", toml::to_string(spec).unwrap()))
 }
 
-/// The run of a program that `tables` spell, of two files of 4096 pages each, `a` opened as `a`
-/// and `again`, `b` as `b`.
+/// Runs the program of `tables`, with two files of 4096 pages each: `a` opened as `a` and `again`,
+/// `b` as `b`.
 fn run_of(tables: &str) -> Result<Run, String> {
     let text = format!(
         "{tables}\n[[file]]\nname = 'a'\nsize = '16m'\n[[file]]\nname = 'b'\nsize = '16m'\n\
@@ -241,7 +241,7 @@ fn ten_thousand_files() {
     assert_eq!(run.files.len(), 10_000);
 }
 
-/// Writes to pages of a private mapping whose memory is all held, but for what readahead fills.
+/// Writes to pages of a private mapping, with all memory held except what readahead fills.
 fn copies(accesses: u64) -> Result<Run, Error> {
     let text = format!(
         "memory_max = '4m'\nanonymous = '3m'\nread_ahead_kb = 8192\n\

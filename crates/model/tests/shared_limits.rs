@@ -10,16 +10,16 @@ use filemap_model::ModelEngine;
 
 const TEXT: &str = include_str!("../../../data/measured-6.12-programs.json");
 
-/// Programs that there are at least, and runs of each.
+/// Minimum number of programs, and runs of each.
 const PROGRAMS: usize = 16;
 const REPEATS: usize = 2;
 
-/// By how much the model may be off, as a part of what the kernel counted: in pages read, and in
-/// pages read of each file.
+/// Maximum error of the model, as a fraction of the kernel's count: in pages read, and in pages
+/// read of each file.
 const PAGES_ERROR: f64 = 0.01;
 const FILE_ERROR: f64 = 0.03;
 
-/// What the model counts on a machine that takes as long for the program as the kernel's did.
+/// The counts of the model on a machine that takes as long for the program as the kernel did.
 fn modelled(program: &Job, elapsed_ns: u64) -> Counts {
     let run = |profile| Counts::of(&ModelEngine { profile }.run(program).unwrap().runs[0]);
     in_time(elapsed_ns, run, |counts| counts.elapsed_ns)
@@ -29,7 +29,7 @@ fn error(model: u64, kernel: u64) -> f64 {
     model as f64 / kernel as f64 - 1.0
 }
 
-/// Whether pages read, in all and of each file, are the kernel's.
+/// Whether pages read, in total and of each file, match the kernel's.
 fn agrees(model: &Counts, kernel: &Counts) -> bool {
     let files = model.files.iter().zip(&kernel.files);
     let mut errors = files.map(|(model, kernel)| {
@@ -39,7 +39,7 @@ fn agrees(model: &Counts, kernel: &Counts) -> bool {
         && errors.all(|error| error <= FILE_ERROR)
 }
 
-/// Both sides of one run, in a line.
+/// Both results of one run, in a line.
 fn shown(name: &str, model: &Counts, kernel: &Counts) -> String {
     let files = model.files.iter().zip(&kernel.files).map(|(model, kernel)| {
         let (ours, theirs) = (model.data_pages_read.unwrap(), kernel.data_pages_read.unwrap());

@@ -1,4 +1,4 @@
-//! A scan of 4096 pages through VMAs of some pages each: what the bound of each VMA costs.
+//! A scan of 4096 pages through VMAs of a few pages each: the cost of the bound of each VMA.
 
 use filemap_job::{JobFlags, SizeText};
 use filemap_model::{Profile, trace};

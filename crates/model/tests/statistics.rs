@@ -1,4 +1,4 @@
-//! When the statistics of the lists catch up with them.
+//! When the list statistics are updated.
 
 use filemap_core::lru::lists::LruLists;
 use filemap_core::lru::statistics::ListSizes;
@@ -7,7 +7,7 @@ use filemap_core::units::PageCount;
 use filemap_job::JobFlags;
 use filemap_model::{Profile, Timing, trace_on};
 
-/// What the statistics know after so many misses, at no more than `touches` a second.
+/// The sizes in the statistics after so many misses, at no more than `touches` per second.
 fn known_after(misses: u64, touches: u64) -> ListSizes {
     let spec = format!(
         "workload = 'sequential'\nfile_size = '4m'\nread_ahead_kb = 0\n\
@@ -24,13 +24,13 @@ fn known_after(misses: u64, touches: u64) -> ListSizes {
 #[test]
 fn statistics_are_flushed_every_two_seconds() {
     let inactive = |pages| ListSizes { inactive: PageCount(pages), active: PageCount(0) };
-    // A page every 10 ms and, as each is read, some 60 us: two seconds are over before room is
-    // made for page 199, and four before it is for page 398. Of 397 five batches are gone by
-    // then, as 256 may be there.
+    // A page every 10 ms and, as each is read, some 60 us: two seconds have passed before room is
+    // made for page 199, and four before page 398. By then five batches of 397 pages are evicted,
+    // as 256 may be cached.
     for (misses, known) in [(198, 0), (199, 198), (390, 198), (405, 237)] {
         assert_eq!(known_after(misses, 100), inactive(known), "{misses}");
     }
-    // A page a second: a flush before the second, the fourth, and so on.
+    // A page per second: a flush before the second, the fourth, and so on.
     for (misses, known) in [(1, 0), (2, 1), (3, 1), (4, 3), (5, 3), (6, 5)] {
         assert_eq!(known_after(misses, 1), inactive(known), "{misses}");
     }

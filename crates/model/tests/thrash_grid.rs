@@ -13,8 +13,8 @@ use filemap_job::program::JobSpec;
 use filemap_model::{Profile, trace};
 use serde::Deserialize;
 
-/// Private copies of a writer, how long one mprotect(2) of its 64 MiB took there, and how long it
-/// sleeps after each change. It has fewer copies than there, as it makes them while others run.
+/// Private copies of a writer, the time of one mprotect(2) of its 64 MiB there, and its sleep after
+/// each change. It has fewer copies than there, as it makes them while others run.
 const WRITER_PAGES: u64 = 4_363;
 const WRITER_CHANGES_NS: u64 = 7_000_000;
 const WRITER_SLEEPS_NS: u64 = 1_060_000;
@@ -56,7 +56,7 @@ impl Row {
         if self.variant != "none" {
             text += "with = 'vma-retry'\n";
         }
-        // What writers hold is beside what the threads that read share.
+        // The memory of writers comes on top of what the reading threads share.
         let held = self.writers as u64 * WRITER_PAGES;
         for (key, pages) in [("memory_high", self.high_pages), ("memory_max", self.max_pages)] {
             if pages > 0 {
@@ -114,7 +114,7 @@ impl Row {
         Counters { rounds: Some(rounds), ..run.counters }
     }
 
-    /// Misses of a hundred faults that gave up their lock.
+    /// Misses per hundred faults that gave up their lock.
     fn miss_percent(&self) -> f64 {
         percent(self.retry_io_miss, self.retry_mmap_drop)
     }
@@ -124,7 +124,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// A row, and what the model counts.
+/// A row, and the counts of the model.
 struct Pair {
     row: Row,
     counts: Counters,
@@ -204,7 +204,7 @@ fn pairs() -> Vec<Pair> {
         let text = fs::read_to_string(path).expect("the measurement is in the repository");
         serde_json::from_str::<Measured>(&text).expect("rows").rows
     };
-    // With the series there are runs of it as it was posted only in the second file.
+    // With the series, only the second file has runs of it as posted.
     let first = of("measured-6.12-thrash.json").into_iter().filter(|row| row.variant == "none");
     let second = of("measured-6.12-vma-retry.json").into_iter();
     let second = second.filter(|row| row.variant != "as-described" && row.advice == "normal");
@@ -244,7 +244,7 @@ impl Row {
     }
 }
 
-/// Spearman's coefficient, of values that hardly repeat.
+/// Spearman's coefficient, for values that rarely repeat.
 fn rank_correlation(pairs: &[&Pair]) -> f64 {
     let ranks = |value: &dyn Fn(&Pair) -> f64| {
         let below = |pair: &&Pair| {
@@ -269,7 +269,7 @@ fn share(pairs: &[&Pair], holds: impl Fn(&Pair) -> bool) -> f64 {
 /// 69 jobs of 25 to 150 virtual seconds: `cargo test -p filemap-model --release measured_grid --
 /// --ignored --nocapture` shows the rows.
 ///
-/// What is asked for is what is reached: docs/METHOD.md says where misses fall short.
+/// It requires what is reached: docs/METHOD.md says where misses fall short.
 #[test]
 #[ignore = "ten seconds of a processor in a release build"]
 fn the_model_agrees_with_the_measured_grid() {

@@ -37,13 +37,13 @@ fn faults(run: &Run) -> Vec<[u64; 4]> {
 
 #[test]
 fn a_page_in_flight_is_waited_for_and_not_read_again() {
-    // The second fault comes while the first waits for its window of 32 pages.
+    // The second fault occurs while the first waits for its window of 32 pages.
     for (mapping, page) in [("a", 100), ("again", 100), ("again", 101)] {
         let second = format!("mapping = '{mapping}'\npages = [{page}]");
         let run = run(&(thread("mapping = 'a'\npages = [100]") + &thread(&second)));
         let [first, second] = faults(&run)[..] else { panic!("two threads") };
         assert_eq!(first, [1, 0, 1, 32], "{mapping} {page}");
-        // It finds the folio, so it is no major fault, and goes when the window arrives.
+        // It finds the folio, so it is not a major fault, and continues when the window arrives.
         assert_eq!(second, [0, 1, 0, 0], "{mapping} {page}");
         let elapsed = |thread: usize| run.threads[thread].elapsed_ns.unwrap();
         assert!(elapsed(1) > Profile::DEFAULT.device.latency_ns);
@@ -104,7 +104,7 @@ fn opens_of_their_own_are_streams_of_their_own() {
         thread(&format!("mapping = '{mapping}'\npages = {pages:?}\nthink_ns = 100000"))
     };
     let (low, high): (Vec<u64>, Vec<u64>) = ((0..1024).collect(), (2048..3072).collect());
-    // One thread misses at once and then meets only marks; two of one open break its stream.
+    // One thread misses once and then only hits marks; two of one open break its stream.
     let own = run(&(scan("a", &low) + &scan("again", &high)));
     let shared = run(&(scan("a", &low) + &scan("a", &high)));
     let majors = |run: &Run| run.counters.major_faults.unwrap();
@@ -133,7 +133,7 @@ fn one_cpu_alternates_by_time_slice() {
         thread(&format!("mapping = 'a'\npages = {pages:?}\nthink_ns = 1000000"))
     };
     let run = run(&format!("cpus = 1\n{}{}", busy(100), busy(101)));
-    // 30 ms each: one is done at most a slice of 4 ms before the other, not 30.
+    // 30 ms each: one finishes at most a slice of 4 ms before the other, not 30.
     let [first, second] = [0, 1].map(|thread| run.threads[thread].elapsed_ns.unwrap());
     assert!((60_000_000..60_200_000).contains(&first.max(second)), "{first} {second}");
     assert!((500_000..5_000_000).contains(&first.abs_diff(second)), "{first} {second}");

@@ -69,7 +69,7 @@ fn holes_are_read_from_no_device() {
 
 #[test]
 fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
-    // A stride whose windows meet what is cached: each is read in several requests.
+    // A stride whose windows contain cached pages: each is read in several requests.
     let spec = JobFlags {
         file_size: Some(SizeText("4004k".to_string())),
         read_ahead_kb: Some(60),
@@ -103,7 +103,7 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
         ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
-    // Each miss that is decided upon, and whether it reads a window.
+    // Each miss that is decided, and whether it reads a window.
     let misses = |timing| {
         let mut log: Vec<Decision> = Vec::new();
         let profile = Profile::DEFAULT;
@@ -116,7 +116,7 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
         log.iter().filter_map(miss).collect::<Vec<_>>()
     };
     let (settled, prompt) = (misses(Timing::Settled), misses(Timing::Prompt));
-    // Page 9695 was on its way, which is a fault and a hit. Without it a credit of 15 meets a price
+    // Page 9695 was in flight, which is a fault and a hit. Without it a credit of 15 meets a price
     // of 16, and the next miss buys.
     let place = settled.iter().zip(&prompt).position(|(ours, theirs)| ours != theirs).unwrap();
     assert_eq!(settled[place], (9940, true));
@@ -125,7 +125,7 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
 }
 
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from
-/// requests of 256 folios, which a device brings that is slower than the processor.
+/// requests of 256 folios, on a device slower than the processor.
 fn waited(kernel: &str) -> Vec<u64> {
     let spec = JobFlags {
         file_size: Some(SizeText("16m".to_string())),

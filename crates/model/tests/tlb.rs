@@ -1,4 +1,4 @@
-//! The instruction TLB: what its levels hold, and which page-table entries join.
+//! The instruction TLB: the contents of its levels, and which page-table entries join.
 
 use filemap_core::units::{Order, Vpn};
 use filemap_job::{JobFlags, SizeText};
@@ -7,7 +7,7 @@ use filemap_model::profile::{InstructionTlb, TlbLevel};
 use filemap_model::tlb::{Tlb, TlbCounts, Translation};
 use filemap_model::{Profile, StepStats, Timing, trace_on};
 
-/// Two entries before four in two sets; one entry holds at most 8 pages, or 64.
+/// Two entries in front of four in two sets; one entry covers at most 8 pages, or 64.
 fn small() -> Tlb {
     let first = TlbLevel { entries: 2, ways: 2, hit_ns: 0, largest_bytes: 8 * 4096 };
     let second = TlbLevel { entries: 4, ways: 2, hit_ns: 3, largest_bytes: 64 * 4096 };
@@ -23,7 +23,7 @@ fn times(tlb: &mut Tlb, order: u8, pages: &[u64], counts: &mut TlbCounts) -> Vec
 #[test]
 fn entries_leave_by_least_recent_use() {
     let mut tlb = small();
-    // 0 and 2 share a set of the second level, where 4 takes the place of 0.
+    // 0 and 2 share a set of the second level, where 4 replaces 0.
     let mut counts = TlbCounts::default();
     assert_eq!(times(&mut tlb, 0, &[0, 2, 0, 4, 2, 0], &mut counts), [30, 30, 0, 30, 3, 30]);
     assert_eq!(counts, TlbCounts { misses: 5, walks: 4 });

@@ -1,4 +1,4 @@
-//! Parts of a mapping that are taken away: what is left are VMAs of their own.
+//! Unmapped parts of a mapping: the rest are separate VMAs.
 
 use crate::support::both_caches::{agreed_on_random, valid};
 use filemap_job::program::Job;
@@ -41,11 +41,11 @@ fn bound_readahead_ends_where_a_part_is_gone() {
         trace(&program, &Profile::DEFAULT, &mut ()).unwrap().counters.data_pages_read
     };
     assert_eq!(pages(""), Some(32));
-    // Page 100 is gone: the window begins 16 pages before page 96, as without the series.
+    // Page 100 is gone: the window starts 16 pages before page 96, as without the series.
     assert_eq!(pages("with = 'vma-bound'"), Some(20));
 }
 
-/// A program that takes parts of its mapping away between touches of what is left.
+/// A program that unmaps parts of its mapping between touches of the rest.
 fn random(seed: u64) -> String {
     let mut rng = Rng(seed * 2 + 1);
     let pages = rng.pick(&[60, 300, 1500]);

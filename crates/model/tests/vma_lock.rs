@@ -1,4 +1,4 @@
-//! The locks of single VMAs: refused while one is written to, however short.
+//! The locks of single VMAs: refused while a writer holds them, however short.
 
 use filemap_model::mm::vma_lock::VmaLocks;
 

@@ -1,7 +1,7 @@
-//! Every interleaving of a few faults, one writer, and one who evicts: the locks of a fault.
+//! Every interleaving of a few faults, one writer and one evictor: the locks of a fault.
 //!
-//! A scene is played from the beginning for every order in which its actors can take their steps.
-//! Where orders lead to the same state, what follows is the same, and is played once.
+//! A scene is played from the start for every order in which its actors can take their steps. If
+//! orders lead to the same state, the continuation is the same, and is played once.
 
 mod scene;
 
@@ -12,19 +12,20 @@ use filemap_core::series::{Series, Switch};
 use scene::Part::{Evict, Fault as At, Protect};
 use scene::{Part, Scene};
 
-/// What all interleavings of a scene came to.
+/// The results of all interleavings of a scene.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     interleavings: u64,
-    /// Those in which a retry missed and kept its lock, and in which a VMA's lock was refused.
+    /// Interleavings in which a retry missed and kept its lock, and in which a VMA lock was
+    /// refused.
     with_miss_under_lock: u64,
     with_refusal: u64,
-    /// Most tries of a fault.
+    /// Maximum number of attempts of a fault.
     tries: u32,
 }
 
 impl Seen {
-    /// Of a scene in which nobody has a step left.
+    /// Results of a scene in which no actor has a step left.
     fn at_the_end(scene: &Scene, order: &[usize]) -> Seen {
         scene.check_end(order);
         Seen {
@@ -47,7 +48,7 @@ impl Seen {
 struct Orders<'a> {
     parts: &'a [Part],
     series: Series,
-    /// What follows from each state that was met; `None` plays every order to its end.
+    /// The results from each state that was reached; `None` plays every order to its end.
     known: Option<HashMap<String, Seen>>,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Orders<'a> {
         Orders { parts, series, known: Some(HashMap::new()) }
     }
 
-    /// What all orders come to that begin with `order`: the actor of each step.
+    /// The results of all orders that start with `order`: the actor of each step.
     fn play(&mut self, order: &mut Vec<usize>) -> Seen {
         let mut scene = Scene::new(self.parts, self.series);
         order.iter().for_each(|&number| scene.step(number));
@@ -113,7 +114,7 @@ fn two_faults_and_a_writer_in_two_vmas() {
     }
 }
 
-/// What is played once is what every order comes to by itself.
+/// Counts are the same as if every order were played to its end.
 #[test]
 fn orders_that_meet_are_counted_as_if_they_did_not() {
     for parts in [[At(0), At(1), Protect(0)], [At(0), Evict, Protect(0)]] {
@@ -148,7 +149,7 @@ fn two_faults_inside_one_vma_and_a_writer_to_it() {
     }
 }
 
-/// What is evicted behind a fault's back it reads again, under the lock of its retry.
+/// A fault rereads a page that was evicted meanwhile, under the lock of its retry.
 #[test]
 fn a_fault_a_writer_and_one_who_evicts() {
     for switches in [&[], VMA_RETRY] {

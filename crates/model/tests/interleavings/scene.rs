@@ -1,4 +1,4 @@
-//! Faults, one writer, and one who evicts, step by step.
+//! Faults, one writer and one evictor, step by step.
 
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::FileMapping;
@@ -23,14 +23,14 @@ use self::Part::{Evict, Fault as At, Protect};
 
 const FILE_PAGES: u64 = 4;
 
-/// What somebody does.
+/// What an actor does.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     /// A fault on page 0 through a VMA.
     Fault(usize),
     /// `mprotect(2)` of a VMA.
     Protect(usize),
-    /// Evicts what can be.
+    /// Evicts all pages that can be evicted.
     Evict,
 }
 
@@ -45,7 +45,7 @@ struct Actor {
     is_done: bool,
 }
 
-/// What the actors share.
+/// The state that the actors share.
 pub struct Scene {
     limits: Limits,
     lock: MmapLock,
@@ -56,7 +56,7 @@ pub struct Scene {
     ra: [ReadaheadState; 2],
     tables: PageTables,
     actors: Vec<Actor>,
-    /// Misses of tries that kept their lock.
+    /// Misses of attempts that kept their lock.
     pub misses_under_lock: u32,
     pub refused: u32,
 }
@@ -117,7 +117,7 @@ impl Scene {
         }
     }
 
-    /// All that what follows depends on, and what was counted.
+    /// Everything that the continuation depends on, and the counts.
     pub fn state(&self) -> String {
         let Scene { limits: _, lock, vmas, vma_writer, cache, mappings, ra, tables, .. } = self;
         let Scene { actors, misses_under_lock, refused, .. } = self;
@@ -147,7 +147,7 @@ impl Scene {
         assert!(self.lock.writer().is_none() || readers == 0);
     }
 
-    /// Checks what holds when nobody has a step left in this order.
+    /// Checks the invariants of a scene in which no actor has a step left.
     pub fn check_end(&self, order: &[usize]) {
         let all_done = self.actors.iter().all(|actor| actor.is_done);
         assert!(all_done, "nobody waits for ever: {:?} in order {order:?}", self.actors);
@@ -155,7 +155,7 @@ impl Scene {
         assert!((0..2).all(|vma| self.vmas.readers(vma) == 0));
     }
 
-    /// Most tries of a fault.
+    /// Maximum number of attempts of a fault.
     pub fn tries(&self) -> u32 {
         let tries = self.actors.iter().filter_map(|actor| Some(actor.fault.as_ref()?.tries()));
         tries.max().unwrap_or(0)
@@ -241,7 +241,7 @@ impl Scene {
                     self.cache.unlock(file(of), run.start, run.pages());
                 }
             }
-            // What was evicted as soon as it was read is read by itself, and waited for.
+            // A page that was evicted as soon as it was read is read alone, and waited for.
             Step::ReadPage(start) => {
                 let run = FolioRun { start, order: Order(0), folios: 1, marked: None };
                 self.cache.add(file(of), run);

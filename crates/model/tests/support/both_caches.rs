@@ -7,21 +7,19 @@ use filemap_job::program::{Job, JobSpec};
 use filemap_model::extents::{ExtentCache, TinyChunks};
 use filemap_model::{Digest, Error, Profile, Timing, trace_on};
 
-/// The decisions of a run, and what it counts.
+/// The decisions of a run, and its counts.
 pub type Found = (Digest, Result<Run, Error>);
 
-/// The program that `text` spells.
+/// The program of `text`.
 pub fn valid(text: &str) -> Job {
     let program = JobSpec::from_toml(text).and_then(|spec| spec.validate(None));
     program.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The decisions of the program and what it does on `profile`, which are the same on every
-/// store.
+/// The decisions and the run of the program on `profile`, which are the same on every store.
 ///
 /// # Panics
-///
-/// Where the stores disagree, with `case`.
+/// If the stores disagree, with `case`.
 pub fn agreed(program: &Job, profile: &Profile, case: &str) -> Found {
     let limit = program.machine.cache_limit;
     let fast = run_on(program, profile, ExtentCache::new(limit));

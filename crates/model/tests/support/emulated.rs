@@ -2,7 +2,7 @@
 
 use filemap_model::Profile;
 
-/// A processor that is emulated, as in docs/MODEL.md.
+/// An emulated processor, as in docs/MODEL.md.
 const PROFILE: &str = "
     huge_pages = true
     [device]
@@ -17,15 +17,15 @@ const PROFILE: &str = "
     add_page_ns = 4000
 ";
 
-/// What `run` gives on such a machine that takes `elapsed_ns` for it. When statistics are flushed
-/// depends on that, and it was the host's other work that decided it.
+/// The result of `run` on such a machine when it takes `elapsed_ns`. That time determines when
+/// statistics are flushed, and depended on other work of the host.
 pub fn in_time<R>(elapsed_ns: u64, run: impl Fn(Profile) -> R, took: impl Fn(&R) -> u64) -> R {
     let took_ns = took(&run(profile(1.0)));
     run(profile(elapsed_ns as f64 / took_ns as f64))
 }
 
-/// The profile of such a machine that takes `factor` times as long for everything: how busy the
-/// host was is no part of the model.
+/// The profile of such a machine that takes `factor` times as long for everything: the load of the
+/// host is not part of the model.
 fn profile(factor: f64) -> Profile {
     let mut profile = Profile::parse(PROFILE).unwrap();
     let longer = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What such a file holds beside `what`, `kernel` and `date`, which are for whoever reads it.
+/// Contents of such a file besides `what`, `kernel` and `date`, which are for its readers.
 pub fn measurements<T: DeserializeOwned>(text: &str) -> T {
     let mut file: Map<String, Value> = serde_json::from_str(text).expect("an object");
     for key in ["what", "kernel", "date"] {

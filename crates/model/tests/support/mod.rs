@@ -1,4 +1,4 @@
-//! Random jobs: small files, every rule reachable.
+//! Random jobs: small files that reach every rule.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod both_caches;
@@ -23,14 +23,14 @@ pub enum Accesses {
     Faults,
 }
 
-/// The job that `seed` means: with any kernel, series, architecture, advice and filesystem.
+/// The job of `seed`: with any kernel, series, architecture, advice and filesystem.
 pub fn random_spec(seed: u64, accesses: Accesses) -> JobFlags {
     let mut rng = Rng(seed);
     let spec = one_mapping(&mut rng, accesses);
     if rng.chance(15) { with_segments(&mut rng, spec) } else { spec }
 }
 
-/// The same without a program's segments.
+/// The same without the segments of a program.
 fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobFlags {
     let (arch, page_size) = match rng.below(8) {
         0 => ("arm64", 4096),
@@ -101,7 +101,7 @@ fn with_segments(rng: &mut Rng, spec: JobFlags) -> JobFlags {
     }
 }
 
-/// A job in words: its job file, and the segments that this does not hold.
+/// Describes a job: its job file, and the segments, which are not in it.
 pub fn described(spec: &JobFlags) -> String {
     let segments = spec.elf.as_ref().map_or(String::new(), |elf| format!("# {elf:?}\n"));
     format!(

@@ -15,13 +15,13 @@ fn size(pages: u64) -> Option<SizeText> {
     Some(SizeText((pages * PAGE).to_string()))
 }
 
-/// The program that `seed` means: files, opens of them, mappings that overlap, and phases through
-/// all of them.
+/// The program of `seed`: files, opens of them, overlapping mappings, and phases through all of
+/// them.
 pub fn random_program(seed: u64) -> JobSpec {
     random_program_with(seed, 0)
 }
 
-/// The same with so many phases in a hundred that give advice.
+/// The same with this percentage of phases that give advice.
 pub fn random_program_with(seed: u64, with_advice: u64) -> JobSpec {
     let mut rng = Rng(seed);
     let files: Vec<u64> = (0..2 + rng.below(7)).map(|_| 1 + rng.below(1500)).collect();
@@ -64,8 +64,8 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> JobSpec {
     spec
 }
 
-/// The program that `seed` means, as the running kernel can run it and without a limit that it
-/// does not fit in. Every second one gives advice.
+/// The program of `seed`, as the running kernel can run it and without a limit that it does not fit
+/// in. Every second one gives advice.
 pub fn program_that_fits(seed: u64) -> JobSpec {
     that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
 }
@@ -89,13 +89,13 @@ fn that_fits(spec: JobSpec) -> JobSpec {
     }
 }
 
-/// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
-/// first thread maps or unmaps, no other thread touches.
+/// The program of `seed` with 2 to 8 threads, on fewer CPUs in every third case. No other thread
+/// touches what its first thread maps or unmaps.
 pub fn random_threads(seed: u64) -> JobSpec {
     random_threads_with(seed, 0)
 }
 
-/// The same with so many phases in a hundred that give advice.
+/// The same with this percentage of phases that give advice.
 pub fn random_threads_with(seed: u64, with_advice: u64) -> JobSpec {
     let mut spec = random_program_with(seed, with_advice);
     let mut rng = Rng(seed ^ 0x7468_7265_6164);
@@ -121,9 +121,9 @@ pub fn random_threads_with(seed: u64, with_advice: u64) -> JobSpec {
     spec
 }
 
-/// The program that `seed` means with threads that wait for each other's locks: they change
-/// protections and fork beside their accesses, repeat what they do, meet, and sleep. In every
-/// second case some of them are processes of their own.
+/// The program of `seed` with threads that wait for each other's locks: they change protections and
+/// fork between their accesses, repeat, meet, and sleep. In every second case some of them are
+/// processes.
 pub fn random_writers(seed: u64) -> JobSpec {
     let mut spec = random_threads_with(seed, 10);
     let mut rng = Rng(seed ^ 0x7772_6974_6572);
@@ -283,7 +283,8 @@ fn phases(
             ThreadPhaseSpec { mapping: name, workload: Some(workload), write, ..with }
         });
     }
-    // What a phase makes is not there before the first phase: take it away only where it is.
+    // A mapping that a phase creates does not exist before the first phase: unmap it only if it
+    // exists.
     let made: Vec<_> = phases.iter().filter_map(|phase| phase.map.clone()).collect();
     let mut is_there: Vec<String> = Vec::new();
     phases.retain(|phase| {

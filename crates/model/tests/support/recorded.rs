@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// The text of the file.
 pub const TEXT: &str = include_str!("../../../../data/measured-6.12-limits.json");
 
-/// What was recorded, and on what.
+/// The recorded runs, and their setup.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded<R> {
-    /// For whoever reads the file.
+    /// For readers of the file.
     pub what: String,
     /// The kernel's release.
     pub kernel: String,
@@ -18,38 +18,38 @@ pub struct Recorded<R> {
     pub date: String,
     /// The command that made them.
     pub command: String,
-    /// The machine that the kernel ran on.
+    /// The machine of the kernel.
     pub machine: String,
-    /// What was run, and what came of it.
+    /// The runs.
     pub runs: Vec<R>,
 }
 
-/// One job, and what came of it each time that it was run.
+/// One job, and the result of each of its runs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     pub name: String,
     pub job: JobFlags,
-    /// Pages to touch, where the job names no workload.
+    /// Pages to touch, if the job names no workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
     pub repeats: Vec<Counts>,
-    /// By how much the model's pages may differ, read or cached, where that is more than elsewhere.
+    /// Allowed difference of the model's pages, read or cached, if larger than elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_error: Option<PagesError>,
-    /// What is known to make the model differ.
+    /// The known reason why the model differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<Deviation>,
 }
 
-/// What one run counted.
+/// Counts of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
     pub data_pages_read: u64,
     pub major_faults: u64,
     pub cached_inside: u64,
-    /// By the machine's own clock.
+    /// By the clock of the machine.
     pub elapsed_ns: u64,
 }
 
@@ -58,34 +58,34 @@ pub struct Counts {
 #[serde(deny_unknown_fields)]
 pub struct PagesError {
     pub reason: String,
-    /// As a part of what the kernel counted.
+    /// As a fraction of the kernel's count.
     pub part: f64,
 }
 
-/// A difference that is known.
+/// A known difference.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deviation {
     pub reason: String,
-    /// What the model counts instead of each repeat.
+    /// What the model counts instead, for each repeat.
     pub model: Vec<Counts>,
 }
 
-/// A list of pages, by what makes it.
+/// A generated list of pages.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pages {
-    /// `accesses` pages: each `every`-th is the next of a scan over what is after the `hot` pages
-    /// at the beginning of `pages`, the others are random ones of these.
+    /// `accesses` pages: each `every`-th is the next of a scan of the pages after the first `hot`
+    /// of `pages`, the others are random ones of these.
     HotAndScan { pages: u64, hot: u64, every: u64, accesses: u64, seed: u64 },
-    /// `accesses` pages of `pages`, of which few are used often: the numbers are log-uniform.
+    /// `accesses` pages of `pages`, a few of which are used often: the numbers are log-uniform.
     LogUniform { pages: u64, accesses: u64, seed: u64 },
-    /// Each `[first, step, count]`, one after the other.
+    /// Each `[first, step, count]` in turn.
     Steps(Vec<[u64; 3]>),
 }
 
 impl Recorded<Recording> {
-    /// What the file holds.
+    /// The contents of the file.
     pub fn load() -> Self {
         serde_json::from_str(TEXT)
             .expect("data/measured-6.12-limits.json has these keys and no more")
@@ -104,7 +104,7 @@ impl Recording {
         spec
     }
 
-    /// The same for the rules of `kernel`; `release` is what `host` stands for.
+    /// The same for the rules of `kernel`; `host` stands for `release`.
     pub fn job(&self, kernel: &str, release: Option<&str>) -> Result<Job, Error> {
         let mut spec = self.spec();
         spec.kernel = Some(kernel.into());
@@ -128,7 +128,7 @@ impl Pages {
                 let mut state = seed;
                 let mut page = || {
                     let share = next(&mut state) as f64 / 2f64.powi(64);
-                    // Neighbours in rank lie far apart: 40503 is prime.
+                    // Neighbours in rank are far apart: 40503 is prime.
                     ((pages as f64).powf(share) as u64 - 1) * 40503 % pages
                 };
                 (0..accesses).map(|_| page()).collect()

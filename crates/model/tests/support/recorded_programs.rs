@@ -5,7 +5,7 @@ use filemap_job::program::{Job, JobSpec};
 use filemap_job::{FileRun, Run};
 use serde::{Deserialize, Serialize};
 
-/// One program, and what came of it each time that it was run.
+/// One program, and the result of each of its runs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
@@ -14,19 +14,19 @@ pub struct Recording {
     pub repeats: Vec<Counts>,
 }
 
-/// What one run counted.
+/// Counts of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
     pub data_pages_read: u64,
     pub major_faults: u64,
-    /// By the machine's own clock.
+    /// By the clock of the machine.
     pub elapsed_ns: u64,
     pub files: Vec<FileRun>,
 }
 
 impl Recording {
-    /// The program for the rules of `kernel`; `release` is what `host` stands for.
+    /// The program for the rules of `kernel`; `host` stands for `release`.
     pub fn program(&self, kernel: &str, release: Option<&str>) -> Job {
         let spec = JobSpec { kernel: Some(kernel.into()), ..self.program.clone() };
         spec.validate(release).unwrap_or_else(|error| panic!("{}: {error}", self.name))
@@ -34,7 +34,7 @@ impl Recording {
 }
 
 impl Counts {
-    /// Those of a run that tells all of them.
+    /// The counts of a run that has all of them.
     pub fn of(run: &Run) -> Counts {
         let told = |count: Option<u64>| count.expect("pages, faults and time are known");
         Counts {

@@ -1,4 +1,4 @@
-//! Random jobs over all that a job may ask for: their cost is measured, not their decisions.
+//! Random jobs of everything that a job can contain: their cost is measured, not their decisions.
 
 use filemap_job::program::JobSpec;
 use filemap_job::random::{self, Rng};
@@ -16,7 +16,7 @@ pub enum Wide {
     Tables(Box<JobSpec>),
 }
 
-/// The job that `seed` means: a program with threads in one case of eight. It need not be valid.
+/// The job of `seed`: a program with threads in one case of eight. It need not be valid.
 pub fn wide(seed: u64) -> Wide {
     let mut rng = Rng(Rng(seed).next());
     match rng.below(8) {
@@ -46,8 +46,8 @@ fn bytes(size: &Option<SizeText>) -> u64 {
     size.as_ref().map_or(0, |size| size.bytes().unwrap())
 }
 
-/// Kernel, series, architecture and filesystem as in other random jobs; the rest anew, as their
-/// files are small.
+/// Kernel, series, architecture and filesystem as in other random jobs; the rest is drawn anew, as
+/// their files are small.
 fn one_file(rng: &mut Rng) -> JobFlags {
     let known = one_mapping(rng, Accesses::Any);
     let page_size = bytes(&known.page_size);

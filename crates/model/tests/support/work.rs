@@ -1,4 +1,4 @@
-//! How much work a job is, whatever cache it runs on.
+//! The amount of work in a job, independent of its cache.
 
 use filemap_core::decision::{Decision, Log};
 
@@ -50,7 +50,7 @@ impl Log for Work {
     }
 
     fn access(&mut self, number: u64) {
-        // Threads come back to an access that they began before.
+        // Threads come back to an access that they started before.
         self.accesses = self.accesses.max(number + 1);
     }
 }
