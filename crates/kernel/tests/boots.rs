@@ -23,12 +23,12 @@ mod session;
 #[path = "support/skip.rs"]
 mod skip;
 
-/// How many jobs share a boot, how many of them also have one of their own, and how many have to
-/// run in a minute.
+/// Number of jobs in a boot, number of them that also get a boot of their own, and minimum jobs per
+/// minute.
 const FEW: (u64, usize, f64) = (6, 2, 0.0);
 const MANY: (u64, usize, f64) = (500, 50, 20.0);
 
-/// How often a job runs alone that came out otherwise.
+/// How often a job with a different result is repeated alone.
 const REPEATS: u64 = 10;
 
 const PAGE: u64 = 4096;
@@ -60,7 +60,7 @@ fn jobs_that_share_a_boot_equal_jobs_alone(path: &String) {
     shared_and_alone(&jobs, alone, least, seed);
 }
 
-/// Job `number` of those that `seed` stands for. All of them run on one machine.
+/// Job `number` of `seed`. All jobs run on one machine.
 fn random_job(path: &str, seed: u64, number: u64) -> Job {
     let mut rng = Rng(Rng(seed).next() ^ number);
     let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000)]);
@@ -88,7 +88,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
         exec: rng.chance(15).then_some(true),
         read_ahead_kb: Some(rng.pick(&[0, 4, 64, 128, 128, 200, 512, 8192])),
         fault_around: rng.chance(25).then(|| SizeText(rng.pick(&["4k", "16k", "1m"]).into())),
-        // All of the file fits: nothing is evicted, which is not the same from run to run.
+        // All of the file fits: nothing is evicted, as evictions vary from run to run.
         memory_max: rng.chance(15).then(|| SizeText("512m".into())),
         fs: Some("ext4".into()),
         phase: (0..1 + rng.below(4)).map(|_| phase(&mut rng)).collect(),
@@ -97,7 +97,7 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
     spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}, job {number}: {error}"))
 }
 
-/// What has to be the same of a run.
+/// The figures of a run that have to be equal.
 fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
     let of = |run: &Run| {
         let phases = run.phases.iter().map(|phase| phase.counters);
@@ -132,7 +132,7 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     let seconds = began.elapsed().as_secs_f64();
     let rate = jobs.len() as f64 / seconds * 60.0;
     println!("{} jobs in one boot: {seconds:.1} s, {rate:.0} a minute", jobs.len());
-    // Those at the end have the most after them.
+    // Those at the end ran after the most others.
     let step = jobs.len() / alone;
     let began = Instant::now();
     let (mut varying, mut differ) = (0, 0);
@@ -143,7 +143,7 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
             continue;
         }
         println!("seed {seed}, job {number}:\n{}", job.spec.to_toml());
-        // A page that is still being read is not mapped by fault-around: is it the kernel's own?
+        // Fault-around does not map a page that is still being read: does the kernel itself vary?
         let often = Job { runs: REPEATS, ..job.clone() };
         let again = run(&BootedKernels::default(), &often).expect("a boot of its own");
         let own: Vec<Run> = own.into_iter().chain(again).collect();
@@ -166,7 +166,7 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     assert!(rate >= least, "{rate:.1} jobs a minute");
 }
 
-/// Whether every figure of `run` is one that lies between the least and the most of `others`.
+/// Whether every figure of `run` is between the minimum and the maximum of `others`.
 fn lies_among(run: &Run, others: &[Run]) -> bool {
     let figures = |run: &Run| {
         let phases = run.phases.iter().map(|phase| &phase.counters);

@@ -55,7 +55,7 @@ fn image() -> Result<KernelImage, String> {
     Ok(image)
 }
 
-/// What the guest does for each payload.
+/// The guest's action for each payload.
 fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
     match payload {
@@ -74,7 +74,7 @@ fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
         }
         "error" => Err("no such\njob".into()),
         "panic" => panic!("on purpose"),
-        // What a job left in the page cache is gone when the next one begins.
+        // Pages that a job left in the page cache are gone when the next one starts.
         "cached" => {
             let text = read("/proc/meminfo")?;
             let line = text.lines().find_map(|line| line.strip_prefix("Cached:"));
@@ -109,8 +109,8 @@ fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
     }
 }
 
-/// Waits in the kernel, where a signal could end it and nothing else does: for a child with the
-/// same memory, which sleeps.
+/// Waits in the kernel, where only a signal could end the wait: for a child with the same memory,
+/// which sleeps.
 fn wait_in_kernel() -> ! {
     extern "C" fn sleep(_: *mut libc::c_void) -> libc::c_int {
         loop {
@@ -120,12 +120,12 @@ fn wait_in_kernel() -> ! {
     }
     let stack = Box::leak(vec![0_u128; 4096].into_boxed_slice()).as_mut_ptr_range().end;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the stack is never given back, and the child touches nothing else.
+    // SAFETY: the stack is never freed, and the child touches nothing else.
     unsafe { libc::clone(sleep, stack.cast(), flags, std::ptr::null_mut()) };
     unreachable!("the child never ends");
 }
 
-/// Loops, and lets no other thread run on its CPU.
+/// Loops without letting any other thread run on its CPU.
 fn spin() -> ! {
     let last = libc::sched_param { sched_priority: 99 };
     // SAFETY: the kernel only reads the parameter.
@@ -190,7 +190,7 @@ fn answers_jobs_in_order(image: &KernelImage) {
     assert!(bytes.chunks(8).eq((0..LOGGED).map(u64::to_le_bytes)), "{} bytes", bytes.len());
     let (_, log) = next().expect("a state");
     assert!(log.is_none());
-    // Jobs that come while it runs.
+    // Jobs that arrive while it runs.
     for task in tasks(&["cached", "panic", &long], 60) {
         guest.add(&task).expect("room");
     }
@@ -224,7 +224,7 @@ fn warning_has_its_job(image: &KernelImage) {
     assert_eq!(warning.summary(), line);
     assert_eq!(warnings(), []);
     let name = image.kernel.display();
-    // A slow boot is notified too.
+    // A slow boot is reported too.
     let notices = take_notices().into_iter().filter(|notice| notice.contains("warned"));
     let expected = format!("{name}: in job 2 of 3, the kernel warned: {line}");
     assert_eq!(notices.collect::<Vec<_>>(), [expected]);
@@ -244,7 +244,7 @@ fn reports_blocked_and_looping_kernels(image: &KernelImage) {
     }
 }
 
-/// What was told of machines that said nothing.
+/// Reports about silent guests.
 static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn notify(line: &str) {

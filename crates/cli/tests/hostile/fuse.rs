@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::exit;
 
-/// Operations of the protocol, `linux/fuse.h`.
+/// Opcodes of the protocol, `linux/fuse.h`.
 const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
@@ -18,36 +18,36 @@ const INIT: u32 = 26;
 const INTERRUPT: u32 = 36;
 const BATCH_FORGET: u32 = 42;
 
-/// Bytes of the head of a request, and of an answer.
+/// Header sizes of a request and of an answer, in bytes.
 const REQUEST_HEAD: usize = 40;
 const ANSWER_HEAD: usize = 16;
 
-/// The numbers of the root directory and of the file.
+/// The inodes of the root directory and of the file.
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
 
-/// How long the kernel may believe an answer, in seconds.
+/// How long the kernel may cache an answer, in seconds.
 const VALID_S: u64 = 1;
 
-/// The most bytes of a request: the kernel wants room for the largest write.
+/// Maximum size of a request: the kernel requires room for the largest write.
 const MOST_BYTES: usize = (1 << 20) + 4096;
 
-/// A server in a process of its own.
+/// A server in its own process.
 pub struct Fuse {
     server: i32,
     directory: CString,
 }
 
 impl Fuse {
-    /// Mounts a filesystem on `directory` that has a file `data` of `bytes` bytes; `None` where
-    /// that is not permitted.
+    /// Mounts a filesystem on `directory` that has a file `data` of `bytes` bytes; `None` if that
+    /// is not permitted.
     pub fn mount(directory: &Path, bytes: u64) -> Option<Fuse> {
         let device = File::options().read(true).write(true).open("/dev/fuse").ok()?;
         fs::create_dir_all(directory).ok()?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
         let options = CString::new(options).expect("it has no NUL");
         let path = CString::new(directory.as_os_str().as_bytes()).expect("it has no NUL");
-        // SAFETY: all texts end with a NUL and live.
+        // SAFETY: all strings end with a NUL and outlive the call.
         let mounted = unsafe {
             libc::mount(
                 c"filemap-test".as_ptr(),
@@ -60,7 +60,7 @@ impl Fuse {
         if mounted != 0 {
             return None;
         }
-        // SAFETY: this process has one thread by now.
+        // SAFETY: this process has one thread at this point.
         match unsafe { libc::fork() } {
             0 => {
                 serve(device, bytes);
@@ -70,16 +70,16 @@ impl Fuse {
         }
     }
 
-    /// From now on nothing is answered.
+    /// From now on no request is answered.
     pub fn fall_silent(&self) {
-        // SAFETY: the server is a child that was not waited for.
+        // SAFETY: the server is a child that has not been reaped.
         unsafe { libc::kill(self.server, libc::SIGSTOP) };
     }
 }
 
 impl Drop for Fuse {
     fn drop(&mut self) {
-        // SAFETY: the server is a child that was not waited for; the path ends with a NUL.
+        // SAFETY: the server is a child that has not been reaped; the path ends with a NUL.
         unsafe {
             libc::kill(self.server, libc::SIGKILL);
             libc::waitpid(self.server, std::ptr::null_mut(), 0);
@@ -121,13 +121,13 @@ fn head(body: usize, error: i32, unique: u64) -> Vec<u8> {
     bytes
 }
 
-/// The version of the kernel's own, up to 7.31, and its readahead.
+/// The protocol version of the kernel, up to 7.31, and its readahead.
 fn init(request: &[u8]) -> Vec<u64> {
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let minor = word(request, REQUEST_HEAD + 4).min(31);
     let read_ahead = word(request, REQUEST_HEAD + 8);
-    // 12 requests in the background, 9 of them before it is congested; writes of 1 MiB; times are
-    // exact to 1 ns; 256 pages in a request.
+    // 12 background requests, congested from 9 on; writes of 1 MiB; times in ns; 256 pages per
+    // request.
     vec![two(7, minor), two(read_ahead, 0), two(12 | 9 << 16, 1 << 20), two(1, 256), 0, 0, 0, 0]
 }
 
@@ -135,7 +135,7 @@ fn entry(bytes: u64) -> Vec<u64> {
     [vec![FILE, 0, VALID_S, VALID_S, 0], attributes(FILE, bytes)].concat()
 }
 
-/// What stat(2) says, 88 bytes.
+/// The result of stat(2), 88 bytes.
 fn attributes(node: u64, bytes: u64) -> Vec<u64> {
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let mode = if node == ROOT { libc::S_IFDIR | 0o755 } else { libc::S_IFREG | 0o644 };

@@ -1,4 +1,4 @@
-//! What a program can do to harm whoever follows it.
+//! What a program can do to harm a process that follows it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,13 +12,13 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::fuse::Fuse;
 
-/// Bytes of the files that are mapped: more than the least that is governed.
+/// Size of the mapped files in bytes: above the minimum for governing.
 const BYTES: usize = 32 << 20;
 
-/// How long harm is done.
+/// Duration of the harm.
 const LASTS: Duration = Duration::from_secs(3);
 
-/// The directory of a filesystem whose server says nothing.
+/// The directory of a filesystem whose server does not answer.
 pub const SILENT: &str = "silent";
 
 /// A kind of harm.
@@ -26,20 +26,20 @@ pub const SILENT: &str = "silent";
 pub enum Harm {
     /// The paths of mapped files become FIFOs and links to devices.
     Renames,
-    /// Files are mapped of a server that does not answer any more.
+    /// Maps files of a server that no longer answers.
     Silence,
-    /// Mappings are made and unmade without end.
+    /// Maps and unmaps endlessly.
     Mappings,
-    /// Other things are mapped where a file was, all the time.
+    /// Repeatedly maps something else in place of a file.
     Remaps,
-    /// Processes are made without end.
+    /// Forks endlessly.
     Forks,
     /// Its own child traces it.
     Traces,
     /// Threads fault in cached pages at full speed.
     Storm,
-    /// It does none: threads read pages in no order while signals come, check all that they read,
-    /// and write down whether it was right.
+    /// No harm: threads read pages in random order while signals arrive, verify the data, and
+    /// record whether it was right.
     Checks,
 }
 
@@ -92,7 +92,7 @@ impl Harm {
     }
 }
 
-/// A file of [`BYTES`] bytes, each page of which begins with its number.
+/// A file of [`BYTES`] bytes, in which each page starts with its number.
 fn file(path: &Path) -> File {
     let pages = 0..(BYTES / 4096) as u64;
     let contents: Vec<u8> =
@@ -122,8 +122,8 @@ impl Mapped {
     }
 
     fn at(address: *mut u8, file: &File, flags: MapFlags) -> Mapped {
-        // SAFETY: the kernel chooses an address where nothing is, or the caller gives that of a
-        // mapping of its own.
+        // SAFETY: the kernel chooses an unused address, or the caller gives that of its own
+        // mapping.
         let mapped = unsafe { mmap(address.cast(), BYTES, ProtFlags::READ, flags, file, 0) };
         Mapped(mapped.expect("a file can be mapped").cast())
     }
@@ -139,7 +139,7 @@ impl Mapped {
     }
 
     fn end(self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: it is no longer used.
         unsafe { munmap(self.0.cast(), BYTES) }.expect("it is mapped");
     }
 }
@@ -182,7 +182,7 @@ fn map_silence(directory: &Path) {
     let mapped = Mapped::of(&opened);
     mapped.number(1);
     fuse.fall_silent();
-    // Its own files go on meanwhile.
+    // It keeps accessing its own file meanwhile.
     let own = Mapped::of(&file(&directory.join("data")));
     let mut goes_on = until_over();
     let mut page = 0;
@@ -191,7 +191,7 @@ fn map_silence(directory: &Path) {
         page += 97;
         thread::sleep(Duration::from_millis(1));
     }
-    // To close a file waits for the server too.
+    // Closing a file waits for the server too.
     drop(fuse);
 }
 
@@ -225,7 +225,7 @@ fn remap(directory: &Path) {
             page = (page * 31 + 7) % (BYTES / 4096);
             there.check(page);
         }
-        // SAFETY: nothing is read between this and the next mapping there.
+        // SAFETY: nothing is read before the next mapping there.
         unsafe {
             libc::mmap(
                 place.0.cast(),
@@ -246,11 +246,11 @@ fn fork_without_end(directory: &Path) {
     while goes_on() {
         let children: Vec<i32> = (0..8)
             .map(|child| {
-                // SAFETY: the child makes no call that needs other threads, of which there is none.
+                // SAFETY: the child makes no call that needs other threads, and there are none.
                 match unsafe { libc::fork() } {
                     0 => {
                         mapped.check((page + child) % (BYTES / 4096));
-                        // SAFETY: nothing is to be cleaned up.
+                        // SAFETY: there is nothing to clean up.
                         unsafe { libc::_exit(0) }
                     }
                     pid => pid,
@@ -259,7 +259,7 @@ fn fork_without_end(directory: &Path) {
             .collect();
         for pid in children {
             let mut status = 0;
-            // SAFETY: the status lives.
+            // SAFETY: the status outlives the call.
             unsafe { libc::waitpid(pid, &mut status, 0) };
             assert_eq!(status, 0, "a child of the program ended with {status}");
         }
@@ -269,7 +269,7 @@ fn fork_without_end(directory: &Path) {
 
 fn be_traced(directory: &Path) {
     let mapped = Mapped::of(&file(&directory.join("data")));
-    // SAFETY: the calls touch no memory of ours. A tracer that ends lets go.
+    // SAFETY: the calls touch no memory of this process. A tracer that exits detaches.
     let tracer = unsafe {
         libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0);
         let own = libc::getpid();
@@ -289,7 +289,7 @@ fn be_traced(directory: &Path) {
         thread::sleep(Duration::from_millis(1));
     }
     let mut status = 0;
-    // SAFETY: the status lives. A governor may have been there first, so that any answer is right.
+    // SAFETY: the status outlives the call. A governor may have been first, so any result is right.
     unsafe { libc::waitpid(tracer, &mut status, 0) };
 }
 
@@ -302,7 +302,7 @@ fn storm(directory: &Path) {
                 let mapped = Mapped::of(&file);
                 while !is_over.load(Ordering::Relaxed) {
                     (0..BYTES / 4096).for_each(|page| mapped.check(page));
-                    // SAFETY: the pages are in the cache, and come back from there.
+                    // SAFETY: the pages are in the cache, and are mapped again from there.
                     unsafe { libc::madvise(mapped.0.cast(), BYTES, libc::MADV_DONTNEED) };
                 }
                 mapped.end();
@@ -323,7 +323,7 @@ fn check(directory: &Path) {
     let file = file(&directory.join("data"));
     let every = libc::timeval { tv_sec: 0, tv_usec: 500 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: the handler does nothing, and the timer lives.
+    // SAFETY: the handler does nothing, and the timer outlives the call.
     unsafe {
         libc::signal(libc::SIGALRM, on_alarm as *const () as libc::sighandler_t);
         libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut());

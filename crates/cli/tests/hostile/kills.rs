@@ -1,4 +1,4 @@
-//! Governors and recorders that are killed at any moment: their program goes on, with right
+//! Governors and recorders that are killed at any moment: their program continues, with correct
 //! results.
 
 use std::fs;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::harm::Harm;
 
-/// How long a program may take to its end after its governor was killed.
+/// Time limit for a program to exit after its governor was killed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A governor is killed within this time of its start.
 const KILLED_WITHIN_US: u64 = 250_000;
 
-/// Numbers that follow from a seed.
+/// Random numbers of a seed.
 struct Draws(u64);
 
 impl Draws {
@@ -26,7 +26,7 @@ impl Draws {
     }
 }
 
-/// How the command is told to follow a program.
+/// How the command follows a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// `govern -- PROGRAM`.
@@ -41,7 +41,8 @@ impl Follows {
     pub const ALL: [Follows; 3] = [Follows::Started, Follows::Running, Follows::Recorded];
 }
 
-/// Kills `count` commands that follow a program as `follows` says. The moments follow from `seed`.
+/// Kills `count` commands that follow a program as `follows` says. The moments are drawn from
+/// `seed`.
 pub fn kill(follows: Follows, count: u64, seed: u64, command: &Path, program: &Path, place: &Path) {
     let mut draws = Draws(seed);
     for number in 0..count {
@@ -55,7 +56,7 @@ pub fn kill(follows: Follows, count: u64, seed: u64, command: &Path, program: &P
             let mut command = Command::new(command);
             command.arg(name).stdin(Stdio::null()).stderr(Stdio::null());
             command.env("XDG_RUNTIME_DIR", place).env("FILEMAP_STATE", place.join("state"));
-            // A stop of the terminal's group does not reach it.
+            // A stop of the terminal's process group does not reach it.
             command.process_group(0);
             command
         };
@@ -75,7 +76,7 @@ pub fn kill(follows: Follows, count: u64, seed: u64, command: &Path, program: &P
         };
         thread::sleep(delay);
         let command = killed.as_mut().expect("the command can be started");
-        // One that has ended before needs none.
+        // It may have exited already.
         let _ = command.kill();
         command.wait().expect("it is a child");
         if let Some(mut started) = started {
@@ -85,7 +86,8 @@ pub fn kill(follows: Follows, count: u64, seed: u64, command: &Path, program: &P
     }
 }
 
-/// Waits until the program that began in `place`, if it did, has said that all it read was right.
+/// Waits until the program that was started in `place`, if any, has reported that all data it read
+/// was right.
 fn await_result(place: &Path, context: &str) {
     let start = Instant::now();
     let text = |name: &str| fs::read_to_string(place.join(name)).ok();
@@ -94,7 +96,7 @@ fn await_result(place: &Path, context: &str) {
             assert_eq!(result, "right", "{context}");
             return;
         }
-        // It writes its number first of all. Without one the command was killed before it began.
+        // It first writes its PID. Without one the command was killed before the program started.
         let Some(pid) = text("pid").filter(|pid| !pid.is_empty()) else {
             if start.elapsed() > Duration::from_millis(300) {
                 return;

@@ -1,5 +1,5 @@
-//! Programs that mean harm to a governor: it goes on, opens nothing but regular files of theirs,
-//! and lets them go.
+//! Programs that try to harm a governor: it keeps running, opens only their regular files, and
+//! releases them.
 //!
 //! `cargo test -p filemap-cli --test hostile -- --ignored` governs this program once for each kind
 //! in [`harm`]. Then it kills commands at moments that follow from `FILEMAP_SEED`, a thousand of
@@ -28,16 +28,16 @@ use harm::Harm;
 use kills::Follows;
 use skip::skip;
 
-/// The first word by which this program is told to do harm.
+/// The first argument that tells this program to do harm.
 const DOES_HARM: &str = "harm";
 
-/// How long a governed program may take at the most: each ends by itself in a few seconds.
+/// Time limit for a governed program: each exits by itself in a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a governor of a process that runs may take to let go of it.
+/// Time limit for a governor to release a running process.
 const LETS_GO_WITHIN: Duration = Duration::from_secs(10);
 
-/// Commands that are killed in each way, and with `FILEMAP_FULL`.
+/// Number of commands killed in each way, and with `FILEMAP_FULL`.
 const USUAL_KILLS: u64 = 10;
 const KILLS: u64 = 350;
 
@@ -104,7 +104,7 @@ impl Bench {
         let directory = session::place("hostile", |_| {});
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
         let own = std::env::current_exe().expect("it has a path");
-        // Another user may not reach where it was built.
+        // Another user may not have access to the build directory.
         for (from, name) in
             [(own.as_path(), "harm"), (env!("CARGO_BIN_EXE_filemap").as_ref(), "filemap")]
         {
@@ -147,7 +147,7 @@ impl Bench {
         assert!(status.success(), "{}: governed, it ended with {status}", harm.name());
     }
 
-    /// A governor takes the program while it runs, and is ended before it.
+    /// A governor attaches to the running program, and is terminated before it.
     fn running(&self, harm: Harm) {
         let place = self.place(harm);
         let words = self.program(harm, &place);
@@ -157,7 +157,7 @@ impl Bench {
             command.args(["--pid", &program.id().to_string()]).spawn().expect("it can be started");
         thread::sleep(Duration::from_secs(1));
         check_files(&governor, &place, harm);
-        // SAFETY: it was not waited for, so that the number is its own.
+        // SAFETY: it has not been reaped, so the PID is its own.
         unsafe { libc::kill(governor.id().cast_signed(), libc::SIGTERM) };
         let start = Instant::now();
         while governor.try_wait().expect("it is a child").is_none() {
@@ -173,7 +173,7 @@ impl Bench {
     }
 }
 
-/// How `child` ends. What it has open in `place` is looked at meanwhile.
+/// Waits for `child` and returns how it exits. Meanwhile checks its open files in `place`.
 fn watched(mut child: Child, place: &Path, harm: Harm) -> ExitStatus {
     let start = Instant::now();
     loop {
@@ -189,14 +189,14 @@ fn watched(mut child: Child, place: &Path, harm: Harm) -> ExitStatus {
     }
 }
 
-/// Whether the governor has nothing open in `place` but regular files, to read.
+/// Checks that the governor has only regular files open in `place`, for reading.
 fn check_files(governor: &Child, place: &Path, harm: Harm) {
     let process = PathBuf::from(format!("/proc/{}", governor.id()));
     if fs::read_link(process.join("exe")).is_ok_and(|exe| exe.ends_with("harm")) {
         return;
     }
     for entry in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
-        // Held here, it stays what it is: the governor may close it at any time.
+        // Held open here, the file stays the same: the governor may close it at any time.
         let Ok(held) = fs::File::options().read(true).custom_flags(libc::O_PATH).open(entry.path())
         else {
             continue;
@@ -204,7 +204,7 @@ fn check_files(governor: &Child, place: &Path, harm: Harm) {
         let own = format!("/proc/self/fd/{}", held.as_raw_fd());
         let target = fs::read_link(own).expect("it is open");
         if target.starts_with(place) {
-            // To look at a file of a server that says nothing would not end.
+            // A look at a file of the silent server would hang.
             let is_in_silence = target.starts_with(place.join(harm::SILENT));
             let is_harmless = || held.metadata().is_ok_and(|data| data.is_file() || data.is_dir());
             assert!(

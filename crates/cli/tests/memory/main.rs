@@ -1,5 +1,5 @@
-//! Files larger than their memory, in the model and on real kernels: how much is read, and which
-//! pages stay. This program is also the guest of the kernel image that it boots.
+//! Files larger than their memory, in the model and on real kernels: the pages read, and the pages
+//! that stay. This program is also the guest of the kernel image that it boots.
 //!
 //! It takes minutes: `cargo test --test memory -- --ignored`. `FILEMAP_TEST_IMAGE` names an image
 //! to be tried beside the running kernel, and `FILEMAP_TEST_MODULES` its modules.
@@ -33,10 +33,10 @@ use skip::skip;
 
 const MEMORY: &str = "file_size = '4g'\nmemory_max = '1600m'\nread_ahead_kb = 8192\n";
 
-/// Of the pages read, by how much model and kernel may differ.
+/// Allowed difference of model and kernel, as a fraction of the pages read.
 const PAGES_ERROR: f64 = 0.01;
 
-/// Of the pages that either keeps, how many both have to.
+/// Minimum fraction of the pages kept by either that both keep.
 const OVERLAP: f64 = 0.98;
 
 const TESTS: &[harness::Test<()>] = harness::tests![
@@ -68,7 +68,7 @@ fn compare_both(workload: &str, accesses: u64) {
     assert_eq!(failures, 0, "model and kernel differ");
 }
 
-/// What stayed, and how much was read.
+/// The pages that stayed, and the number of pages read.
 struct Left {
     pages_read: u64,
     major_faults: u64,
@@ -87,7 +87,7 @@ fn on_host(workload: &str, text: &str) -> usize {
             return 0;
         }
     };
-    // Its evictions start a working set of their own, which the rules know nothing of.
+    // Its evictions start a working set of their own, which the rules do not model.
     let disturbed = damon_pageout().is_some();
     compare(&format!("{workload}, {}", release.trim()), &model(&job), &live, disturbed)
 }
@@ -168,7 +168,7 @@ fn model(job: &Job) -> Left {
     }
 }
 
-/// Prints how both differ, and says whether that is too much.
+/// Prints the differences, and returns whether they are too large.
 fn compare(what: &str, model: &Left, kernel: &Left, disturbed: bool) -> usize {
     let error = kernel.pages_read as f64 / model.pages_read as f64 - 1.0;
     let overlap = model.resident.overlap(&kernel.resident);

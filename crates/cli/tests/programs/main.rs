@@ -35,19 +35,19 @@ use filemap_model::{Profile, Timing, trace_on};
 use skip::skip;
 use support::program_that_fits;
 
-/// Programs that every test run tries, and that are tried on demand.
+/// Number of programs in every test run, and on demand.
 const USUAL: u64 = 30;
 const ALL: u64 = 300;
 
-/// The same of several threads.
+/// The same with several threads.
 const USUAL_OF_THREADS: u64 = 10;
 const ALL_OF_THREADS: u64 = 100;
 
-/// One program in so many may find no machine that leaves it alone.
+/// One program in this many may remain undecided because other processes disturb it.
 const UNDECIDED_ONE_IN: u64 = 30;
 
-/// How often a program is run that does not come out as the model says: what rules decide is
-/// decided alike again.
+/// Maximum number of runs of a program whose result differs from the model's: what the rules decide
+/// is decided the same way again.
 const ATTEMPTS: u32 = 4;
 
 const TESTS: &[harness::Test<Bench>] = harness::tests![
@@ -90,11 +90,11 @@ struct Found {
 enum Compared {
     Same,
     Different(String),
-    /// The machine did not let it be seen.
+    /// Other processes disturbed every run.
     Undecided(String),
 }
 
-/// The running kernel with a directory of the test's own, removed in the end.
+/// The running kernel with a directory for the test, removed at the end.
 struct Bench {
     directory: PathBuf,
     kernel: HostKernel,
@@ -119,7 +119,7 @@ impl Drop for Bench {
     }
 }
 
-/// What both engines say of a run.
+/// Counts of a run by either engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Counts {
     pages_read: Option<u64>,
@@ -189,7 +189,7 @@ fn compare(kernel: &HostKernel, seed: u64, spec: &JobSpec) -> Result<Compared, E
     Ok(Compared::Undecided(differing(seed, spec, &model, &last)))
 }
 
-/// How many runs so far were kept although somebody else took pages of the files.
+/// Number of runs so far that were kept although other processes evicted pages of the files.
 fn disturbed_runs(environment: &serde_json::Map<String, serde_json::Value>) -> u64 {
     let kept = environment.get("runs_kept_with_foreign_eviction");
     kept.and_then(serde_json::Value::as_u64).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Programs of several threads: what the running kernel counts in several runs, beside the model.
+//! Programs of several threads: counts of several runs on the running kernel, and of the model.
 //!
 //! The kernel does not count the same twice where threads meet, so the model has to lie between the
 //! least and the most of several runs, or not far outside. How far is judged, of all programs
@@ -24,9 +24,9 @@ const RUNS: usize = 10;
 /// A figure of a run.
 type Figure = fn(&Run) -> Option<u64>;
 
-/// What is compared of a run, and how far outside the kernel's runs the model may lie, of all
-/// programs together, in parts of what the kernel counts. In 100 programs it was 0.001 of the pages
-/// and 0.01 of the major faults on 2026-11-27. Ten of them have 1,200 major faults, of which one
+/// The compared figures of a run, and how far outside the kernel's runs the model may be, over all
+/// programs, as a fraction of the kernel's count. In 100 programs it was 0.001 of the pages and
+/// 0.01 of the major faults on 2026-11-27. Ten of them have 1,200 major faults, of which one
 /// program alone can have 40 outside.
 const FIGURES: [(&str, Figure, f64); 3] = [
     ("pages read", |run| run.counters.data_pages_read, 0.01),
@@ -34,24 +34,25 @@ const FIGURES: [(&str, Figure, f64); 3] = [
     ("cached", |run| run.files.iter().map(|file| file.cached).sum(), 0.01),
 ];
 
-/// Where a figure of all programs lies.
+/// Position of a figure of all programs.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// Programs in which the model lies within runs of the kernel.
+    /// Programs in which the model is within the runs of the kernel.
     inside: u64,
-    /// Runs of the kernel that lie within its other runs.
+    /// Runs of the kernel that are within its other runs.
     own_runs: u64,
-    /// How far outside the model lies.
+    /// How far outside the model is.
     outside: u64,
-    /// What the kernel counts, in the middle of its runs.
+    /// The median count of the kernel.
     counted: f64,
 }
 
-/// Compares so many programs, the first of which has the seed `first`. Prints both sides, of each
-/// program where `shows_all`, else of those that lie outside.
+/// Compares this many programs, the first of which has the seed `first`. Prints both results, of
+/// each program if `shows_all`, else of those outside.
 ///
 /// # Panics
-/// Where the model lies too far outside.
+///
+/// If the model is too far outside.
 pub fn compare(kernel: &HostKernel, first: u64, programs: u64, shows_all: bool) {
     let profile = profile();
     let mut places = [Place::default(); FIGURES.len()];
@@ -106,10 +107,10 @@ fn judge(programs: u64, places: &[Place]) {
     assert!(too_far.is_empty(), "the model lies too far outside:\n{}", too_far.join("\n"));
 }
 
-/// What each step counts that lies outside: threads of one program are told apart by it.
+/// The counts of each step that are outside: they distinguish the threads of one program.
 fn by_step(spec: &JobSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
     let mut text = String::new();
-    // Of all threads, one after the other.
+    // Of all threads in turn.
     let mut phase = 0;
     for (thread, steps) in program.threads.iter().enumerate() {
         for (number, step) in steps.steps.iter().enumerate() {
@@ -141,7 +142,7 @@ fn spread(figures: impl Iterator<Item = u64>) -> (u64, u64) {
     figures.fold((u64::MAX, 0), |(least, most), one| (least.min(one), most.max(one)))
 }
 
-/// How many of these lie within the others.
+/// How many of these are within the others.
 fn runs_inside(figures: &[u64]) -> u64 {
     let is_inside = |at: &usize| {
         let others = figures.iter().enumerate().filter(|(other, _)| other != at);

@@ -1,4 +1,4 @@
-//! Records what a real kernel counts: fills in `data/measured-6.12-limits.json` and
+//! Records counts of a real kernel: fills in `data/measured-6.12-limits.json` and
 //! `data/measured-6.12-programs.json`.
 //!
 //! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test -p
@@ -32,7 +32,7 @@ use filemap_kernel::probe::main_if_child;
 use recorded::{Counts, Recorded, Recording};
 use serde::{Deserialize, Serialize};
 
-/// How often each job is run.
+/// Number of runs of each job.
 const REPEATS: usize = 2;
 
 /// Jobs of one guest.
@@ -43,7 +43,7 @@ const READ_AHEAD_FILE: &str = "/sys/block/vda/queue/read_ahead_kb";
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.12-limits.json");
 
-/// A job as the guest is given it.
+/// A job as sent to the guest.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     job: JobFlags,
@@ -79,7 +79,7 @@ fn fill_in_jobs(_: &()) {
     }
 }
 
-/// The machine that every guest is, but for its memory.
+/// The machine of every guest, except for its memory.
 fn booted() -> KernelImage {
     let path = std::env::var_os("FILEMAP_TEST_IMAGE").expect("FILEMAP_TEST_IMAGE names a kernel");
     let mut image = KernelImage::new(path).expect("this program");
@@ -107,7 +107,7 @@ fn fill_in(missing: &mut [&mut Recording]) {
     }
 }
 
-/// What a guest needs to hold the job and its limit, and itself.
+/// RAM for a guest with this job and its limit.
 fn ram(job: &Job) -> u64 {
     let limit = job.machine.cache_limit.map_or(u64::MAX, |pages| pages.bytes(4096));
     (512 << 20) + limit.min(job.files[0].file.size_bytes) * 9 / 8
@@ -152,7 +152,7 @@ fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
         let run = prepared.run().map_err(|error| error.to_string())?;
         let run = run.into_recorded(&job);
         let cached_inside = run.cached.inside.ok_or("cached pages are not known")?;
-        // Nothing is read from storage where there are holes: what was added has left, or is there.
+        // Holes are filled without reading from storage: an added page was evicted, or is cached.
         let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());
         let added = evicted.map(|pages| pages.unsigned_abs() + cached_inside);
         let read = if job.files[0].file.sparse { added } else { run.counters.data_pages_read };

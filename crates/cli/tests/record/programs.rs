@@ -14,7 +14,7 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.1
 
 /// Runs every program of the file that has no repeats yet, and writes the file after each.
 pub fn fill_in(_: &()) {
-    // As it is now, not as it was when this was compiled.
+    // The current file, not that of the build.
     let text = fs::read_to_string(DATA).expect("a file of programs");
     let mut recorded: Recorded<Recording> =
         serde_json::from_str(&text).expect("these keys and no more");
@@ -42,7 +42,7 @@ fn measured(recording: &Recording) -> Vec<Counts> {
     serde_json::from_str(&outcome.record).expect("counts")
 }
 
-/// In the guest: runs the program that `text` is, if it is one.
+/// In the guest: runs the program of `text`, if it is one.
 pub fn in_guest(text: &str) -> Option<Result<String, String>> {
     let mut spec: JobSpec = serde_json::from_str(text).ok()?;
     (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));

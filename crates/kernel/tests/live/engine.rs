@@ -10,7 +10,7 @@ use filemap_kernel::storage::Storage;
 use crate::Bench;
 use crate::skip::skip;
 
-/// A job of the keys given, with the readahead and filesystem of where the tests' files are.
+/// A job with these keys, and the readahead and filesystem of the tests' directory.
 fn job(bench: &Bench, keys: &str) -> Job {
     let place = Storage::find(&bench.directory).unwrap();
     let mut spec = JobFlags::from_toml(keys).unwrap();

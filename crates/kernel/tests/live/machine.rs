@@ -1,4 +1,4 @@
-//! Changes of the machine, and that they are undone.
+//! Changes of the machine are undone.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ pub(crate) fn backed(device: &Path) -> bool {
 }
 
 impl Bench {
-    /// Scratch images and mount points that are left.
+    /// Number of scratch images and mount points that are left.
     fn leftovers(&self) -> usize {
         let entries = fs::read_dir(&self.directory).unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -109,7 +109,7 @@ pub(crate) fn memory_cgroup_limits_child(bench: &Bench) {
     assert!(!directory.exists());
 }
 
-/// Changes whatever can be changed, says so, and waits to be killed.
+/// Makes every possible change, reports it, and waits to be killed.
 pub(crate) fn hold(directory: &Path) -> ! {
     let journal = Journal::open_in(directory).unwrap();
     let scratch = Scratch::create(

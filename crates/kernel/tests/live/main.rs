@@ -1,7 +1,7 @@
 //! The crate on the running kernel.
 //!
-//! The binary has a `main` of its own because probes run it again as their child. A test that
-//! needs root prints that it is skipped where it has none.
+//! The binary has a `main` of its own because probes run it again as their child. A test that needs
+//! root prints that it is skipped without it.
 
 mod engine;
 #[path = "../support/harness.rs"]
@@ -27,7 +27,7 @@ use filemap_kernel::storage::Storage;
 
 use skip::skip;
 
-/// Has this binary change the machine and wait to be killed.
+/// Makes this binary change the machine and wait to be killed.
 const HOLD: &str = "__hold";
 
 const TESTS: &[harness::Test<Bench>] = harness::tests![
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     harness::run(TESTS, Bench::new)
 }
 
-/// Undoes what a run that was killed had changed, with the journals of all its tests.
+/// Undoes the changes of a killed run, by the journals of all its tests.
 fn undone(directory: &Path) {
     let journals = fs::read_dir(directory).into_iter().flatten().flatten();
     let journals = journals.map(|entry| entry.path()).filter(|path| path.is_dir());
@@ -84,7 +84,7 @@ fn undone(directory: &Path) {
     }
 }
 
-/// A directory with a journal, removed in the end, also on a panic.
+/// A directory with a journal, removed at the end, also on a panic.
 struct Bench {
     journal: Journal,
     directory: PathBuf,
@@ -102,7 +102,7 @@ impl Bench {
         }
     }
 
-    /// A written file of `pages` pages, and what removes it.
+    /// A written file of `pages` pages, and the guard that removes it.
     pub(crate) fn file(&self, name: &str, pages: u64) -> (PathBuf, impl Drop + use<>) {
         let path = self.directory.join(name);
         let write = || {

@@ -1,4 +1,4 @@
-//! Probes: what a child's accesses cost.
+//! Probes: the cost of a child's accesses.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,7 +19,7 @@ use filemap_kernel::{Error, page_size};
 use crate::Bench;
 use crate::skip::skip;
 
-/// A process that waits after each access, and says what is mapped in the end.
+/// A process that waits after each access, and reports the mapped pages at the end.
 pub(crate) fn process(path: &Path, pages: u64, steps: Vec<ProgramStep>) -> ProbeProcess {
     let process = ProbeProcess::single_threaded(path.to_owned(), PageCount(pages), steps);
     ProbeProcess { settle: true, report_mapped: true, ..process }
@@ -29,7 +29,7 @@ pub(crate) fn touch(pages: impl IntoIterator<Item = u64>) -> ProgramStep {
     ProgramStep::touch(0, pages.into_iter().collect())
 }
 
-/// `read(2)` of so many bytes from an offset on, so many times.
+/// Repeated `read(2)` calls of this many bytes at an offset.
 pub(crate) fn read(offset_bytes: u64, bytes: u64, times: u64) -> ProgramStep {
     let pattern = Pattern::Generated(Workload::ReadSequential);
     let accesses =
@@ -90,7 +90,7 @@ pub(crate) fn reads_cold_file_only(bench: &Bench) {
         Err(error) => skip(format!("residency: {error}")),
     }
     assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);
-    // Where DAMON pages out, it may have taken some since: they are there again after a run.
+    // DAMON may have paged some out meanwhile: they are cached again after a run.
     let tries = if damon_pageout().is_some() { 5 } else { 1 };
     let warm = |_| steps(&Probe::start(&process).unwrap().run().unwrap())[0];
     let warm = (0..tries).map(warm).find(|warm| warm.major == 0);
@@ -128,7 +128,7 @@ pub(crate) fn maps_each_segment_at_its_place(bench: &Bench) {
         executable,
         writable: !executable,
     };
-    // Pages are counted through both: the first of the first, and the first of the second.
+    // Pages are numbered through both segments: the first page of each is touched.
     let mut process = process(&path, 20, vec![touch([0, 10])]);
     process.mappings[0].segments = vec![segment(8, around + 1, true), segment(0, 0, false)];
     let of = &process.mappings[0];
@@ -192,12 +192,12 @@ pub(crate) fn killed_child_is_an_error(bench: &Bench) {
     assert!(matches!(error, Error::ChildKilled { signal: libc::SIGKILL, .. }), "{error}");
 }
 
-/// So many pages of the first open file, which a step maps.
+/// This many pages of the first open file, which a step maps.
 fn unmapped(pages: u64) -> NamedMapping {
     NamedMapping { at_start: false, ..NamedMapping::from_first_pages(PageCount(pages)) }
 }
 
-/// A thread that fails ends the process although another one is busy.
+/// A failing thread ends the process although another one is busy.
 pub(crate) fn failing_thread_ends_the_others(bench: &Bench) {
     let (path, _guard) = bench.file("failing", 4);
     let (accesses, access) = (Phase::from_list(Arc::new(vec![0, 1]), 1, 1), Access::Read);
@@ -254,10 +254,10 @@ pub(crate) fn maps_again_at_the_same_address(bench: &Bench) {
 
 pub(crate) fn keeps_pages_that_others_map(bench: &Bench) {
     let (path, _guard) = bench.file("mapped", 32);
-    // A child between its accesses and its end would do, but cannot be caught there: lock here.
+    // A child between its accesses and its exit would do, but cannot be caught there: lock here.
     let file = File::open(&path).unwrap();
     let bytes = 32 * page_size() as usize;
-    // SAFETY: a new mapping at an address of the kernel's choice, unmapped below and never read.
+    // SAFETY: a new mapping at an address that the kernel chooses, unmapped below and never read.
     let address = unsafe {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
@@ -265,7 +265,7 @@ pub(crate) fn keeps_pages_that_others_map(bench: &Bench) {
     };
     let error = drop_file(&path).unwrap_err();
     assert!(matches!(error, Error::StillCached { pages: 32, .. }), "{error}");
-    // SAFETY: exactly what was mapped above.
+    // SAFETY: exactly the range mapped above.
     unsafe { rustix::mm::munmap(address, bytes).unwrap() };
     drop_file(&path).unwrap();
 }

@@ -8,7 +8,7 @@ use filemap_kernel::storage::Storage;
 use crate::Bench;
 use crate::skip::skip;
 
-/// A run of a program with the filesystem and readahead of where the tests' files are.
+/// A run of a program with the filesystem and readahead of the tests' directory.
 fn run(bench: &Bench, text: &str) -> Option<Run> {
     let place = Storage::find(&bench.directory).unwrap();
     let mut spec = JobSpec::from_toml(text).unwrap();
@@ -32,7 +32,7 @@ const FILES: &str = "file = [{ name = 'f', size = '1m' }]\n\
                      open = [{ name = 'o', file = 'f' }]\n\
                      mapping = [{ name = 'm', open = 'o' }]\n";
 
-/// Two processes of two threads, which meet, protect, fork and do so again.
+/// Two processes of two threads each, which meet, protect, fork, and repeat.
 pub(crate) fn processes_meet_protect_and_fork_in_rounds(bench: &Bench) {
     let thread = |name: &str, process: &str, page: u64| {
         format!(
@@ -67,18 +67,18 @@ pub(crate) fn processes_have_own_page_tables(bench: &Bench) {
     assert_eq!(faults, [(Some(0), Some(1)), (Some(1), Some(0))], "{run:?}");
 }
 
-/// Threads begin rounds for so long.
+/// Threads start rounds for this long.
 pub(crate) fn rounds_last_as_long_as_asked(bench: &Bench) {
     let thread = "[[thread]]\nprocess = 'other'\nfor = '50ms'\n\
                   phase = [{ mapping = 'm', pages = [0] }, { sleep_ns = 1000000 }]\n";
     let Some(run) = run(bench, &format!("{FILES}{thread}")) else { return };
     let rounds = run.counters.rounds.unwrap();
-    // A thread sees at the next tick that its time is over, which is at most 10 ms later.
+    // A thread notices at the next tick that its time is over, at most 10 ms later.
     assert!((1..=60).contains(&rounds), "{run:?}");
     assert!(run.elapsed_ns >= Some(50_000_000), "{run:?}");
 }
 
-/// Threads that fork their process wait for each other, and are told so.
+/// Threads that fork their process wait for each other, and the waits are reported.
 pub(crate) fn forking_threads_wait_for_each_other(bench: &Bench) {
     let thread = |name: &str| {
         format!("[[thread]]\nname = '{name}'\nrepeat = 1000\nphase = [{{ fork = true }}]\n")

@@ -1,4 +1,4 @@
-//! Traces: what the kernel decided.
+//! Traces of the kernel's decisions.
 
 use std::fs;
 
@@ -14,8 +14,8 @@ use crate::Bench;
 use crate::probing::{process, read, touch};
 use crate::skip::skip;
 
-/// Runs a process on a cold file under a trace: what the child did, without the faults of other
-/// addresses.
+/// Runs a process on a cold file under a trace. Returns the child's decisions, without faults on
+/// other addresses.
 pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, process: &ProbeProcess) -> Vec<Tracepoint> {
     let file = Inode::from_metadata(&fs::metadata(&process.files[0]).unwrap());
     let trace = Trace::create(tracefs, &bench.journal, &[file], 20_000).unwrap();

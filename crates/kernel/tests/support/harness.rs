@@ -1,5 +1,5 @@
-//! Runs the tests of a binary that has a `main` of its own, one at a time, with libtest's options
-//! and its output.
+//! Runs the tests of a binary with its own `main`, one at a time, with libtest's options and
+//! output.
 
 use std::env;
 use std::process::ExitCode;
@@ -29,10 +29,10 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// Options of libtest that take a value and change nothing here.
+/// Options of libtest that take a value and have no effect here.
 const VALUED: [&str; 5] = ["--test-threads", "--format", "--color", "--logfile", "-Z"];
 
-/// How libtest ends where a test has failed.
+/// Exit code of libtest after a failed test.
 const FAILED: u8 = 101;
 
 #[derive(Default)]
@@ -80,8 +80,8 @@ impl Options {
     }
 }
 
-/// Runs the tests that the command line selects on the bench that `new_bench` makes, or skips all
-/// of them for the reason that it returns.
+/// Runs the selected tests on the bench that `new_bench` makes, or skips all of them for the reason
+/// that it returns.
 pub fn run<B: Sync>(tests: &[Test<B>], new_bench: impl FnOnce() -> Result<B, String>) -> ExitCode {
     let options = Options::from_args();
     let selected: Vec<_> = tests.iter().filter(|test| options.selects(test)).collect();

@@ -1,5 +1,5 @@
-//! What a run of tests begins with: usual signals, a mark on all that it starts, and nothing left
-//! of runs that were killed.
+//! Setup of a test run: default signals, a mark on all processes that it starts, and cleanup after
+//! killed runs.
 #![allow(dead_code, reason = "each binary of tests uses a part")]
 
 use std::fs::{self, File};
@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// Names, in the environment of all that a run starts, the process of the run.
+/// Environment variable of all processes that a run starts, with the PID of the run.
 const MARK: &str = "FILEMAP_TEST_RUN";
 
-/// Runs before `main`, in every binary of tests that has this module.
+/// Runs before `main`, in every test binary with this module.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = begin;
@@ -19,20 +19,20 @@ extern "C" fn begin() {
     catch_what_is_ignored();
     let mark = format!("{MARK}\0");
     let value = format!("{}\0", std::process::id());
-    // A test that runs its own binary again is of the run that it is started by.
-    // SAFETY: both are strings that end with a zero, and no other thread runs yet.
+    // A test that runs its own binary again belongs to the run that started it. SAFETY: both are
+    // NUL-terminated strings, and no other thread runs yet.
     unsafe { libc::setenv(mark.as_ptr().cast(), value.as_ptr().cast(), 0) };
 }
 
-/// What is ignored when tests begin is caught, by a handler that does nothing.
+/// Catches the signals that are ignored when tests start, by a handler that does nothing.
 ///
 /// Tests that run in the background of a script, or are started by nohup(1) or by Python, inherit
-/// signals that are ignored, and so would every program that they start. What is caught has its
-/// default again in a program that is started, and still does not end the tests.
+/// ignored signals, and would pass them on to every program that they start. A caught signal has
+/// its default action in a started program, and still does not end the tests.
 fn catch_what_is_ignored() {
     for signal in libc::SIGHUP..=libc::SIGSYS {
         // SAFETY: the structure is plain data, which the kernel fills or reads, and the handler
-        // does nothing, which is safe at any moment.
+        // does nothing, which is async-signal-safe.
         unsafe {
             let mut found: libc::sigaction = std::mem::zeroed();
             let known = libc::sigaction(signal, std::ptr::null(), &raw mut found) == 0;
@@ -47,7 +47,7 @@ fn catch_what_is_ignored() {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// The run that a process was started by, as far as can be known.
+/// The run that started a process, if it can be determined.
 fn run_of(pid: &str) -> Option<u32> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mark = format!("{MARK}=");
@@ -59,7 +59,7 @@ fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Processes that were started by this run, or by one that is no more.
+/// Processes started by this run, or by runs that no longer exist.
 pub fn processes(of_this_run: bool) -> Vec<u32> {
     let own: u32 = std::env::var(MARK).ok().and_then(|own| own.parse().ok()).expect("it is set");
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -70,19 +70,19 @@ pub fn processes(of_this_run: bool) -> Vec<u32> {
     pids.filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Ends what runs that were killed have left running. The first call does it.
+/// Kills the processes that killed runs have left. Only the first call does so.
 pub fn end_leftovers() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for pid in processes(false) {
-            // SAFETY: the call takes numbers only.
+            // SAFETY: the call takes integers only.
             unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
         }
     });
 }
 
-/// A new directory in /var/tmp for this run. That of a run that was killed is handed to `undo`, and
-/// goes. Nobody else holds the lock of such a directory.
+/// A new directory in /var/tmp for this run. That of a killed run is passed to `undo` and removed.
+/// The lock of such a directory is held by its run only.
 pub fn place(name: &str, undo: impl Fn(&Path)) -> PathBuf {
     end_leftovers();
     let stem = format!("filemap-{name}-");
@@ -96,7 +96,7 @@ pub fn place(name: &str, undo: impl Fn(&Path)) -> PathBuf {
     }
     let path = PathBuf::from(format!("/var/tmp/{stem}{}", std::process::id()));
     fs::create_dir(&path).expect("/var/tmp can be written");
-    // Locked until this process ends, however it does.
+    // Locked until this process exits, in any way.
     std::mem::forget(locked(&path).expect("a directory of our own"));
     path
 }

@@ -1,15 +1,15 @@
-//! What a test says that cannot run here.
+//! Reports of tests that cannot run here.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Names the file to which skips are appended, for a list at the end of several test programs,
-/// which keep what a passing test prints to themselves.
+/// Names the file to which skips are appended, for a list at the end of several test programs: the
+/// output of passing tests is not shown.
 const LIST_VARIABLE: &str = "FILEMAP_SKIPS";
 
-/// Says that the running test, or a part of it, is skipped, and why. The test is the one that its
-/// thread is named after.
+/// Reports that the running test, or a part of it, is skipped, and why. The test is the one that
+/// its thread is named after.
 pub fn skip(reason: impl Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("unnamed");
