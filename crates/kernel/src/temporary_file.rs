@@ -188,10 +188,10 @@ pub(crate) fn check_calls(
             if byte[0] != RETURN_OPCODE {
                 return Err(Error::unavailable(
                     format!(
-                        "a call of page {page} of '{}', whose code does more than return",
+                        "a call of page {page} of '{}', whose code does not return immediately",
                         path.display()
                     ),
-                    "give a size in place of the file: one of such code is made",
+                    "give a size instead of the file: a file of such code is then made",
                 ));
             }
         }

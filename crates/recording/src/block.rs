@@ -151,7 +151,7 @@ fn decode_others(
     if bytes.is_empty() {
         Ok(others)
     } else {
-        Err(Problem::malformed("a block has more events than it says"))
+        Err(Problem::malformed("a block has more events than its header says"))
     }
 }
 
@@ -187,6 +187,6 @@ fn decode_part(bytes: &mut ByteReader<'_>) -> Result<Vec<u8>, Problem> {
     }
     match decompress_to_vec_with_limit(stands, length) {
         Ok(part) if part.len() == length => Ok(part),
-        _ => Err(Problem::malformed("a part of a block has another length than it says")),
+        _ => Err(Problem::malformed("a part of a block differs from its stated length")),
     }
 }

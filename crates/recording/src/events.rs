@@ -102,13 +102,13 @@ pub fn encode(bytes: &mut Vec<u8>, what: &EventKind) {
 pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
     Ok(match bytes.byte()? {
         PROCESS => {
-            let pid = bytes.number_u32("the number of a process")?;
+            let pid = bytes.number_u32("the PID of a process")?;
             let parent = bytes.number_u32("the parent of a process")?.checked_sub(1);
             EventKind::Process { pid, parent, program: decode_path(bytes)? }
         }
         THREAD => {
             let process = bytes.number_u32("the process of a thread")?;
-            EventKind::Thread { process, tid: bytes.number_u32("the number of a thread")? }
+            EventKind::Thread { process, tid: bytes.number_u32("the TID of a thread")? }
         }
         MODULE => {
             let process = bytes.number_u32("the process of a module")?;

@@ -131,7 +131,7 @@ impl<R: Read> Reader<R> {
         match frame.kind {
             FrameKind::Header => return Err(Problem::malformed("there is a second header")),
             FrameKind::End if frame.contents != self.totals.encode() => {
-                return Err(Problem::malformed("its end tells of other events than it has"));
+                return Err(Problem::malformed("its end frame counts other events than it has"));
             }
             FrameKind::End => {
                 self.at += frame.bytes;

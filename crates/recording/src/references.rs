@@ -35,7 +35,7 @@ impl ReferenceCheck {
             return Ok(());
         }
         Err(Problem::malformed(format!(
-            "page {page} of mapping {mapping} is touched, which has {pages}"
+            "page {page} is touched in mapping {mapping}, which has {pages}"
         )))
     }
 
@@ -108,7 +108,7 @@ impl ReferenceCheck {
         }
         let MappingPages { first, pages: count } = part;
         Err(Problem::malformed(format!(
-            "{count} pages from page {first} of mapping {mapping} are named, which has {pages}"
+            "{count} pages from page {first} are named in mapping {mapping}, which has {pages}"
         )))
     }
 }

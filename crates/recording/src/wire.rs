@@ -51,7 +51,7 @@ impl<'a> ByteReader<'a> {
     }
 
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Problem> {
-        let ends = || Problem::malformed("a block ends inside of one of its parts");
+        let ends = || Problem::malformed("a block ends inside one of its parts");
         let (taken, left) = self.left.split_at_checked(count).ok_or_else(ends)?;
         self.left = left;
         Ok(taken)

@@ -198,20 +198,18 @@ fn what_a_job_cannot_say_is_told() {
         said,
         [
             "3 events were lost while recording",
-            "the size recorded is taken for 1 file ('/data/random.bin'): not there any more, or \
-             not where pages can be counted",
-            "the largest size is taken from the beginning for 1 file ('/data/random.bin')",
+            "the recorded size is used for 1 file ('/data/random.bin'): missing, or on a \
+             filesystem where pages cannot be counted",
+            "the largest size is used from the start for 1 file ('/data/random.bin')",
             "1 change of the size of a file is left out",
             "its 2 processes are threads with mappings of their own",
-            "1 mapping that a fork handed on is there from the beginning, without advice \
-             from before",
-            "1 mapping that several threads use, make or take away is there from the beginning \
-             to the end",
+            "1 mapping inherited by a fork is there from the start, without earlier advice",
+            "1 mapping that several threads use, map or unmap is there throughout",
             "its 3 threads begin together",
-            "1 mremap of a mapping is left out; it has its largest length from the beginning",
+            "1 mremap of a mapping is left out; it has its largest length from the start",
             "1 mprotect is left out, with the VMAs that it makes",
             "1 munmap of a part of a mapping is left out",
-            "1 call of madvise or fadvise of kinds that no job has is left out",
+            "1 call of madvise or fadvise of kinds that jobs cannot have is left out",
             "1 write to shared mappings is taken as reads, as such writes are not modelled",
         ]
     );

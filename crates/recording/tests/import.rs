@@ -77,7 +77,7 @@ fn a_trace_of_threads_and_a_fork() {
     let job = convert(&mut reader, &nowhere).unwrap();
     let said: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("was imported and shows faults only"), "{said:?}");
-    assert!(said.iter().any(|said| said.contains("1 mapping that a fork handed on")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("1 mapping inherited by a fork")), "{said:?}");
     let program = job.program.validate(None).unwrap();
     let names: Vec<&str> = program.mappings.iter().map(|of| of.name.as_str()).collect();
     assert_eq!(names, ["data.bin", "data.bin 2", "data.bin 3"]);

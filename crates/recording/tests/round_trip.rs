@@ -72,7 +72,7 @@ fn the_header_and_the_totals_come_back() {
     // 1024 pages of 4 KiB are 64 pages of 64 KiB.
     let beyond = EventKind::Touch { mapping: 0, page: 64, is_write: false };
     let error = writer.write(&Event { thread: 0, wait_ns: 0, kind: beyond }).unwrap_err();
-    assert!(error.to_string().contains("page 64 of mapping 0 is touched, which has 64"), "{error}");
+    assert!(error.to_string().contains("page 64 is touched in mapping 0, which has 64"), "{error}");
     let lost = EventKind::Lost { events: 5 };
     writer.write(&Event { thread: 0, wait_ns: 0, kind: lost }).unwrap();
     let (bytes, totals) = writer.finish().unwrap();

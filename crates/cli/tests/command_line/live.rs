@@ -294,7 +294,7 @@ fn refuses_call_outside_code() {
     let scratch = Scratch::new("live_no_code");
     let path = scratch.file("file", [0x90; 10_000]);
     for (flags, words) in [
-        (format!("--file {path}"), "more than return"),
+        (format!("--file {path}"), "does not return immediately"),
         ("--file-size 1m --sparse".to_string(), "--sparse"),
     ] {
         let args = format!("run --on kernel --workload exec --accesses 1 {flags}");

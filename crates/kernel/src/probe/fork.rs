@@ -121,7 +121,9 @@ impl ForkStack {
         }
         match status {
             0 => Ok(took),
-            _ => Err(Error::Child { message: format!("a forked child ended with {status:#x}") }),
+            _ => Err(Error::Child {
+                message: format!("a forked child exited with status {status:#x}"),
+            }),
         }
     }
 }

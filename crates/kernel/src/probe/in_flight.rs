@@ -122,7 +122,7 @@ impl DeviceReads {
         let stat = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
         if !stat.exists() {
             return Err(Error::unavailable(
-                "a look at what is still being read on this filesystem",
+                "seeing which pages are still being read on this filesystem",
                 "use Linux 6.5 or later (cachestat), or a file on ext4 or XFS",
             ));
         }
@@ -152,7 +152,7 @@ impl DeviceReads {
         let text = fs::read_to_string(&self.stat);
         let text = text.map_err(|error| Error::os("read", &self.stat, error))?;
         look(&text).ok_or_else(|| Error::Child {
-            message: format!("'{}' is in an unknown form", self.stat.display()),
+            message: format!("'{}' is in an unknown format", self.stat.display()),
         })
     }
 }

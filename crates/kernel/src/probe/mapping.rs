@@ -130,7 +130,7 @@ impl<'a> ProbeMapping<'a> {
         // SAFETY: a part of this mapping and its reservation, with no references to it; a valid
         // program no longer touches its pages.
         let done = unsafe { munmap(from as *mut _, end - from) };
-        done.map_err(|errno| Error::call("take a part of the mapping away", errno))
+        done.map_err(|errno| Error::call("unmap a part of the mapping", errno))
     }
 
     /// The reserved address range.
@@ -392,7 +392,7 @@ fn map_error(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
     if errno == Errno::EXIST {
         return Error::Child {
             message: format!(
-                "the addresses of a mapping of '{}' were taken while it was not there",
+                "the addresses of a mapping of '{}' were taken while it was unmapped",
                 path.display()
             ),
         };

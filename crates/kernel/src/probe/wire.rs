@@ -40,7 +40,7 @@ const LENGTH: usize = 8;
 pub(super) fn frame(value: &impl Serialize) -> Vec<u8> {
     let length = [0; LENGTH].to_vec();
     let mut frame =
-        postcard::to_extend(value, length).expect("every value that is sent has a form");
+        postcard::to_extend(value, length).expect("every value that is sent can be encoded");
     let bytes = (frame.len() - LENGTH) as u64;
     frame[..LENGTH].copy_from_slice(&bytes.to_le_bytes());
     frame

@@ -78,8 +78,8 @@ impl FileStore {
         check(needs)?;
         if needs.machine.cache_limit.is_some() {
             return Err(Error::unavailable(
-                "a comparison by the line with less memory than the file takes",
-                "leave out the memory's limit, or compare counters with filemap compare",
+                "a line-by-line comparison with less memory than the file needs",
+                "leave out the memory limit, or compare counters with filemap compare",
             ));
         }
         if needs.files.len() > MAX_FILES {

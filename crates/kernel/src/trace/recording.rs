@@ -61,7 +61,7 @@ impl Recording {
         let process = engine::process(program, &paths)?;
         let is_of_it = self.files == paths.len() && self.addresses.len() == process.mappings.len();
         if !is_of_it {
-            let reason = "it is of a job with other files or mappings";
+            let reason = "it belongs to a job with other files or mappings";
             return Err(damaged(reason).into());
         }
         Ok(self.process_observation(program, &process))
@@ -134,7 +134,7 @@ impl Recording {
             return Err(damaged("its checksum does not match").into());
         }
         let read = Self::read(&checked[MAGIC.len()..]);
-        Ok(read.ok_or(damaged("it is not as this version writes it"))?)
+        Ok(read.ok_or(damaged("it was not written by this version"))?)
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {

@@ -252,7 +252,7 @@ impl MmapLock {
         if self.is_free() {
             assert!(
                 head.is_woken && head.mode == LockMode::Write,
-                "a free lock has woken its head"
+                "the head was woken when the lock was released"
             );
         }
     }

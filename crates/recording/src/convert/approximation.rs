@@ -88,8 +88,8 @@ impl ApproximationCounts {
             ),
             has(
                 is(RecordingMode::Faults),
-                "shows faults only: pages that fault-around or a large folio has mapped beside \
-                 them are not in it",
+                "shows faults only: pages that fault-around or a large folio mapped with them are \
+                 not in it",
             ),
             has(self.has_no_waits, "has no think times"),
             has(
@@ -99,30 +99,30 @@ impl ApproximationCounts {
             ),
             (is(RecordingMode::Changes) && self.open_pages > 0).then(|| {
                 format!(
-                    "the recording has each change of page, but maybe not the touch of a page \
-                     that is among the last {} that its process touched",
+                    "the recording has each change of page, but may lack the touch of a page that \
+                     is among the last {} that its process touched",
                     self.open_pages
                 )
             }),
             (self.resolution_ns > 0)
-                .then(|| format!("touches were looked for every {} ns only", self.resolution_ns)),
+                .then(|| format!("touches were sampled only every {} ns", self.resolution_ns)),
         ]
     }
 
     /// Differences in files.
     fn file_texts(&self) -> [Option<String>; 5] {
         let recorded = |files: &[String], why: &str| {
-            names_text(files).map(|names| format!("the size recorded is taken for {names}{why}"))
+            names_text(files).map(|names| format!("the recorded size is used for {names}{why}"))
         };
         [
-            recorded(&self.gone, ": not there any more, or not where pages can be counted"),
+            recorded(&self.gone, ": missing, or on a filesystem where pages cannot be counted"),
             recorded(&self.unnamed, ": no job can name a path that is not UTF-8"),
             recorded(&self.changed, " of another size now"),
             names_text(&self.twins).map(|names| {
                 format!("other names of files that the job has are files of their own: {names}")
             }),
             names_text(&self.grown)
-                .map(|names| format!("the largest size is taken from the beginning for {names}")),
+                .map(|names| format!("the largest size is used from the start for {names}")),
         ]
     }
 
@@ -136,14 +136,14 @@ impl ApproximationCounts {
             count_text(
                 self.inherited_mappings,
                 "mapping",
-                "that a fork handed on",
-                "there from the beginning, without advice from before",
+                "inherited by a fork",
+                "there from the start, without earlier advice",
             ),
             count_text(
                 self.shared_mappings,
                 "mapping",
-                "that several threads use, make or take away",
-                "there from the beginning to the end",
+                "that several threads use, map or unmap",
+                "there throughout",
             ),
             (self.threads > 1).then(|| format!("its {} threads begin together", self.threads)),
             self.has_think_times.then(|| "think times are the mean of each phase".to_string()),
@@ -151,14 +151,14 @@ impl ApproximationCounts {
                 self.moves,
                 "mremap",
                 "of a mapping",
-                "left out; it has its largest length from the beginning",
+                "left out; it has its largest length from the start",
             ),
             count_text(self.protections, "mprotect", "", "left out, with the VMAs that it makes"),
             count_text(self.parts, "munmap", "of a part of a mapping", "left out"),
             count_text(
                 self.other_advice,
                 "call of madvise or fadvise",
-                "of kinds that no job has",
+                "of kinds that jobs cannot have",
                 "left out",
             ),
             count_text(

@@ -51,8 +51,8 @@ fn foot(footer: &Footer) -> Markup {
             (values(&footer.environment))
         }
         p.small {
-            "Made from the JSON record of the command alone. filemap report makes it again from \
-             that record."
+            "Generated only from the JSON record of the command; filemap report generates it again \
+             from that record."
         }
     }
 }

@@ -120,7 +120,8 @@ impl TextChanges {
             format!("A name that begins with {ELLIPSIS} is shortened; the command has all of it.")
         });
         let replaced = self.replaced.get().then(|| {
-            "A ? can stand for a character that is not ASCII; the command makes it by printf."
+            "A ? can stand for a character that is not ASCII; the command generates it with \
+             printf."
                 .to_string()
         });
         let said: Vec<String> = shortened.into_iter().chain(replaced).collect();
