@@ -31,8 +31,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn refusal(what: impl Into<String>, cause: io::Error, remedy: &str) -> Error {
-        Error::Refused { what: what.into(), cause, remedy: remedy.into() }
+    pub(crate) fn refusal(action: impl Into<String>, cause: io::Error, remedy: &str) -> Error {
+        Error::Refused { what: action.into(), cause, remedy: remedy.into() }
     }
 }
 

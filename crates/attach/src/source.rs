@@ -243,7 +243,7 @@ impl EventSource {
 }
 
 fn to_trace_event(event: event::Event) -> TraceEvent {
-    let what = match event.kind {
+    let kind = match event.kind {
         event::EventKind::Map(range) => TraceEventKind::Map(range),
         event::EventKind::Fault { address, .. } => {
             TraceEventKind::Fault { address, is_write: false }
@@ -253,5 +253,5 @@ fn to_trace_event(event: event::Event) -> TraceEvent {
         event::EventKind::Exit => TraceEventKind::Exit,
         event::EventKind::Lost { records } => TraceEventKind::Lost { records },
     };
-    TraceEvent { at_ns: event.at_ns, pid: event.pid, tid: event.tid, kind: what }
+    TraceEvent { at_ns: event.at_ns, pid: event.pid, tid: event.tid, kind }
 }

@@ -51,8 +51,8 @@ pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
     let data = std::fs::metadata(path).ok().filter(Metadata::is_file);
     let Some(data) = data else { return Ok(None) };
     if data.len() == 0 {
-        let (what, reason) = ("job file or recording", "it is empty".to_string());
-        return Err(Error::Read { what, path: path.to_string(), reason });
+        let (expected, reason) = ("job file or recording", "it is empty".to_string());
+        return Err(Error::Read { what: expected, path: path.to_string(), reason });
     }
     if recording::is_recording_path(path) {
         let job = recording::read_job(path)?;

@@ -59,13 +59,13 @@ fn huge_windows(of: impl Fn(u64) -> Limits, cases: &[HugeWindow]) {
 
 #[test]
 fn hugepage_advice_reads_the_largest_folios_of_the_file_since_7_2() {
-    let of = |kernel: Kernel, page_size: u64| {
+    let limits = |kernel: Kernel, page_size: u64| {
         let family = if page_size == 4096 { Family::X86_64 } else { Family::Arm64 };
         on(family, page_size, limits(kernel, PageCount(300)))
     };
     // The size of a PMD entry, whatever the file; nothing if that does not fit.
     huge_windows(
-        |page_size| of(V7_1, page_size),
+        |page_size| limits(V7_1, page_size),
         &[
             (4096, Some(9), Some((9, 1024))),
             (16384, Some(9), Some((11, 4096))),
@@ -82,8 +82,8 @@ fn hugepage_advice_reads_the_largest_folios_of_the_file_since_7_2() {
         (65536, Some(11), Some((5, 64))),
         (65536, None, None),
     ];
-    huge_windows(|page_size| of(V7_2, page_size), &newest);
-    huge_windows(|page_size| with(&[Switch::ThpOrder], of(V7_1, page_size)), &newest);
+    huge_windows(|page_size| limits(V7_2, page_size), &newest);
+    huge_windows(|page_size| with(&[Switch::ThpOrder], limits(V7_1, page_size)), &newest);
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn no_retry_uptodate_decides_nothing_here() {
     let plain = with(&[Switch::VmaRetry], file(V7_3));
     let both = with(&[Switch::NoRetryUptodate], plain);
     for before in ["64.", "64#", "20. 12# M3# 28."] {
-        let of = |limits| course(limits, stream(20, 16, 4, 0), before, Io::Waited);
-        assert_eq!(of(plain), of(both));
+        let course_with = |limits| course(limits, stream(20, 16, 4, 0), before, Io::Waited);
+        assert_eq!(course_with(plain), course_with(both));
     }
     map::assert_cache("none", &Engine::new(plain, Io::Waited, "64.").cache, "64.");
 }

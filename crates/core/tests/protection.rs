@@ -20,8 +20,8 @@ fn vmas(mapping: &FileMapping) -> Vec<(u64, bool)> {
 /// The same if each VMA is a maximal run of equal pages.
 fn runs(pages: &Pages) -> Vec<(u64, bool)> {
     let begins = |&page: &usize| page == 0 || pages[page] != pages[page - 1];
-    let of = |page: usize| (page as u64, pages[page].1 == Protection::Exec);
-    (0..PAGES as usize).filter(begins).map(of).collect()
+    let protection = |page: usize| (page as u64, pages[page].1 == Protection::Exec);
+    (0..PAGES as usize).filter(begins).map(protection).collect()
 }
 
 /// First pages of the runs of `before` that are not also runs of `after`, with equal pages.
@@ -30,8 +30,8 @@ fn gone(before: &Pages, after: &Pages) -> Vec<u64> {
         let firsts: Vec<u64> = runs(pages).iter().map(|run| run.0).collect();
         let ends = firsts.iter().copied().skip(1).chain([PAGES]);
         let alike = |first: &u64| pages[*first as usize];
-        let of = firsts.iter().zip(ends).map(|(first, end)| (*first, end, alike(first)));
-        of.collect::<Vec<_>>()
+        let runs = firsts.iter().zip(ends).map(|(first, end)| (*first, end, alike(first)));
+        runs.collect::<Vec<_>>()
     };
     let after = whole(after);
     whole(before).into_iter().filter(|run| !after.contains(run)).map(|run| run.0).collect()
@@ -72,8 +72,8 @@ fn protection_splits_and_merges_vmas() {
             }
             assert_eq!(altered, gone(&before, &pages), "{from}..{end} {change:?} of {before:?}");
         }
-        let told = [first, second, third].map(|at| steps[at]);
-        assert_eq!(vmas(&mapping), runs(&pages), "{told:?}");
+        let steps_of_seed = [first, second, third].map(|at| steps[at]);
+        assert_eq!(vmas(&mapping), runs(&pages), "{steps_of_seed:?}");
         done += 1;
     }
     assert!(done > 100_000, "{done}");

@@ -19,8 +19,8 @@ fn kernels_differ_in_these_fields() {
         ("fallback_reads_remainder", |rules| rules.fallback_reads_remainder, [false, true]),
         ("ext4_large_folios", |rules| rules.ext4_large_folios, [false, true]),
     ];
-    for (field, of, expected) in flags {
-        assert_eq!([old, new].map(of), expected, "{field}");
+    for (field, flag, expected) in flags {
+        assert_eq!([old, new].map(flag), expected, "{field}");
     }
     assert_eq!(old.order_growth, OrderGrowth::EveryWindow);
     assert_eq!(new.order_growth, OrderGrowth::AsyncWindow);

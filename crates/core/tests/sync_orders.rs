@@ -44,7 +44,7 @@ fn executable_mappings_on_x86_read_ahead_without_a_mark() {
 #[test]
 fn executable_mappings_on_arm64_ask_for_folios_of_64_kib() {
     let code = |from, end| Some(executable(part(from, end)));
-    let of = |page_size| on(Family::Arm64, page_size, file(V6_18));
+    let limits = |page_size| on(Family::Arm64, page_size, file(V6_18));
     let cases = [
         // Order 4: from an aligned start to an aligned end.
         (4096, code(0, 64), 37, "64.", "32. (14-) 16."),
@@ -60,10 +60,10 @@ fn executable_mappings_on_arm64_ask_for_folios_of_64_kib() {
         (65536, code(0, 64), 37, "64.", "37. 16~ 11."),
     ];
     for (page_size, vma, index, before, after) in cases {
-        check(of(page_size), vma, index, before, after);
+        check(limits(page_size), vma, index, before, after);
     }
     // 12 pages of readahead end in the middle of a folio of 16: the end is aligned up.
-    let odd = Limits { ra_pages: PageCount(12), ..of(4096) };
+    let odd = Limits { ra_pages: PageCount(12), ..limits(4096) };
     check(odd, code(0, 64), 37, "64.", "32. (14-) 16.");
     check(odd, code(0, 46), 37, "64.", "32. (6-)(--)() 18.");
 }

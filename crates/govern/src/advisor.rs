@@ -226,12 +226,12 @@ impl AdvisorThread {
         let Ok(pages) = file.pages(page_bytes()) else {
             return TakeResult::Ignored("its file cannot be examined".to_string());
         };
-        let given = match self.advise(take) {
-            Ok(given) => given,
+        let origin = match self.advise(take) {
+            Ok(origin) => origin,
             Err(took) => return took,
         };
         self.sample_read_time(&file, range, pages);
-        TakeResult::Governed { file, pages, given }
+        TakeResult::Governed { file, pages, origin }
     }
 
     /// Measures, in a detached thread, how long it takes to read an uncached page of `range`; once
@@ -336,7 +336,8 @@ impl AdvisorThread {
     /// mappings, so a snapshot is reused for as long as it took to read.
     fn vma_advice(&mut self, pid: u32, range: &GovernedRange) -> Vec<VmaAdvice> {
         let of_range = |seen: &AdviceSnapshot| -> Vec<VmaAdvice> {
-            let overlapping = seen.maps.iter().filter(|(of, _)| range.overlap(of).is_some());
+            let overlapping =
+                seen.maps.iter().filter(|(mapped, _)| range.overlap(mapped).is_some());
             overlapping.map(|(_, kept)| *kept).collect()
         };
         let begin = Instant::now();

@@ -136,7 +136,7 @@ impl Governor {
         };
         range.counts.major_faults += u64::from(is_major);
         range.counts.other_faults += u64::from(!is_major);
-        let RangeState::Governed(given) = range.state else {
+        let RangeState::Governed(origin) = range.state else {
             range.counts.early_faults += u64::from(is_major);
             let is_due = matches!(range.state, RangeState::Requested { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
@@ -155,10 +155,10 @@ impl Governor {
         };
         // A mapping about to be left to the kernel reads single pages until its advice is restored.
         let may_be_left = self.has_fault_events
-            && (given == AdviceOrigin::Left || given.is_restored() && !file.is_left_to_kernel());
+            && (origin == AdviceOrigin::Left || origin.is_restored() && !file.is_left_to_kernel());
         let (page, pages) = (range.page(address, page_bytes), range.pages(page_bytes));
         let (reads, is_for_later) = file.on_touch(tid, (page, touch), pages, may_be_left, at_ns);
-        let is_to_leave = is_major && given.is_restored() && file.is_left_to_kernel();
+        let is_to_leave = is_major && origin.is_restored() && file.is_left_to_kernel();
         if is_to_leave && range.leave_at_ns.is_some_and(|due_ns| due_ns <= at_ns) {
             range.leave_at_ns = None;
             let (id, range) = (range.id, range.mapped.clone());
@@ -189,15 +189,15 @@ impl Governor {
         let mut may_be_inherited = false;
         for cut in cuts {
             self.on_cut(pid, &cut);
-            let given = match cut.whole.state {
-                RangeState::Governed(given) => given.is_restored(),
+            let is_restored = match cut.whole.state {
+                RangeState::Governed(is_restored) => is_restored.is_restored(),
                 RangeState::Requested { .. } => true,
                 RangeState::Ignored => false,
             };
             // The same file range at the same address may be mprotect(2) of the same mapping, which
             // keeps its advice.
             let of_both = cut.whole.overlap(mapped);
-            if given && let Some(both) = of_both {
+            if is_restored && let Some(both) = of_both {
                 may_be_inherited = true;
                 if !takes {
                     self.requests.push(Request::Task(AdvisorTask::Restore { pid, range: both }));
@@ -255,8 +255,8 @@ impl Governor {
             self.ranges += 1;
             let mut copy = range.copy_uncounted();
             match copy.state {
-                RangeState::Governed(given) => {
-                    if given.is_restored() {
+                RangeState::Governed(origin) => {
+                    if origin.is_restored() {
                         copy.state = RangeState::Governed(AdviceOrigin::Inherited);
                     }
                     if let Some(file) = governed_file(&mut self.files, &copy.mapped) {
@@ -332,17 +332,17 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Requested { tries, .. } = range.state else { continue };
             match &took {
-                TakeResult::Governed { file, pages, given } => {
-                    range.state = RangeState::Governed(*given);
-                    if let AdviceOrigin::Governor { stopped_ns } = given {
+                TakeResult::Governed { file, pages, origin } => {
+                    range.state = RangeState::Governed(*origin);
+                    if let AdviceOrigin::Governor { stopped_ns } = origin {
                         range.counts.stopped_ns += stopped_ns;
                     }
                     let Some(id) = range.mapped.file.as_ref().map(|file| file.id) else { continue };
                     let largest = self.settings.max_window_bytes / self.page_bytes;
-                    let of = self.files.entry(id).or_insert_with(|| {
+                    let governed = self.files.entry(id).or_insert_with(|| {
                         GovernedFile::new(file.clone(), *pages, largest, &self.costs)
                     });
-                    of.users += 1;
+                    governed.users += 1;
                     let range = range.mapped.clone();
                     self.requests.push(Request::Watch { pid, range });
                 }
@@ -427,22 +427,22 @@ impl Governor {
                 self.requests.push(Request::Unwatch { pid, range });
             }
         }
-        let mut told = process.statistics(self.page_bytes, Some(MappingState::Ended));
-        told.is_running = false;
-        self.report_exited(told);
+        let mut statistics = process.statistics(self.page_bytes, Some(MappingState::Ended));
+        statistics.is_running = false;
+        self.report_exited(statistics);
     }
 
     /// Keeps the statistics of an image that has ended.
-    fn report_exited(&mut self, told: ProcessStatistics) {
-        if told.is_empty() {
+    fn report_exited(&mut self, statistics: ProcessStatistics) {
+        if statistics.is_empty() {
             return;
         }
         if self.statistics.processes.len() >= MAX_REPORTED_IMAGES {
             self.statistics.unreported_processes += 1;
             return;
         }
-        self.images.insert(told.pid, told.image + 1);
-        self.statistics.processes.push(told);
+        self.images.insert(statistics.pid, statistics.image + 1);
+        self.statistics.processes.push(statistics);
     }
 
     /// Retries the mappings that are due at `now_ns`, even in idle processes.
@@ -520,19 +520,19 @@ impl Governor {
 
     /// PID and range of each mapping whose advice has to be restored.
     pub fn restorable(&self) -> Vec<(u32, MappedRange)> {
-        let of = |(pid, process): (&u32, &GovernedProcess)| {
+        let record = |(pid, process): (&u32, &GovernedProcess)| {
             process.restorable().map(|range| (*pid, range.clone())).collect::<Vec<_>>()
         };
-        self.processes.iter().flat_map(of).collect()
+        self.processes.iter().flat_map(record).collect()
     }
 
     /// The statistics so far.
     pub fn statistics(&self) -> GovernStatistics {
-        let mut told = self.statistics.clone();
+        let mut statistics = self.statistics.clone();
         let running = self.processes.values().map(|own| own.statistics(self.page_bytes, None));
-        told.processes.extend(running.filter(|own| !own.is_empty()));
-        told.processes.sort_by_key(|own| (own.pid, own.image));
-        told
+        statistics.processes.extend(running.filter(|own| !own.is_empty()));
+        statistics.processes.sort_by_key(|own| (own.pid, own.image));
+        statistics
     }
 }
 

@@ -71,7 +71,7 @@ fn pressure_percent(text: &str) -> f64 {
 /// v1 memory controller.
 fn cgroups(pid: u32) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let of = |line: &str| {
+    let bytes = |line: &str| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let root = match controllers {
             "" => PathBuf::from(CGROUPS),
@@ -89,7 +89,7 @@ fn cgroups(pid: u32) -> Vec<PathBuf> {
         let around = own.ancestors().take_while(|at| at.starts_with(&root));
         Some(around.map(Path::to_path_buf).collect::<Vec<_>>())
     };
-    text.lines().filter_map(of).flatten().collect()
+    text.lines().filter_map(bytes).flatten().collect()
 }
 
 /// How often a cgroup has reached a limit: `memory.failcnt` in v1; `max` and `high` events in v2.

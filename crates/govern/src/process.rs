@@ -30,10 +30,10 @@ pub struct GovernedProcess {
 impl GovernedProcess {
     /// Image number `image` of process `pid`, without mappings.
     pub fn new(pid: u32, image: u32) -> GovernedProcess {
-        let told = ProcessStatistics { pid, image, is_running: true, ..Default::default() };
+        let statistics = ProcessStatistics { pid, image, is_running: true, ..Default::default() };
         GovernedProcess {
             ranges: BTreeMap::new(),
-            statistics: told,
+            statistics,
             no_maps_until_ns: 0,
             retry_at_ns: None,
             no_retry_until_ns: 0,
@@ -68,7 +68,7 @@ impl GovernedProcess {
     /// The mappings whose advice has to be restored.
     pub fn restorable(&self) -> impl Iterator<Item = &MappedRange> {
         let is_given = |range: &&GovernedRange| match range.state {
-            RangeState::Governed(given) => given.is_restored(),
+            RangeState::Governed(origin) => origin.is_restored(),
             _ => false,
         };
         self.ranges.values().filter(is_given).map(|range| &range.mapped)
@@ -109,7 +109,7 @@ impl GovernedProcess {
 
     /// The statistics so far, with the state of all current mappings set to `state` if given.
     pub fn statistics(&self, page_bytes: u64, state: Option<MappingState>) -> ProcessStatistics {
-        let mut told = self.statistics.clone();
+        let mut statistics = self.statistics.clone();
         for range in self.ranges.values() {
             let own = match range.state {
                 RangeState::Governed(AdviceOrigin::Program) => MappingState::OwnAdvice,
@@ -117,9 +117,9 @@ impl GovernedProcess {
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,
             };
-            told.mappings.push(mapping_statistics(range, state.unwrap_or(own), page_bytes));
+            statistics.mappings.push(mapping_statistics(range, state.unwrap_or(own), page_bytes));
         }
-        told
+        statistics
     }
 
     fn report_ended(&mut self, range: &GovernedRange) {
@@ -216,10 +216,10 @@ mod tests {
             process.insert(governed(0x10000, 0x8000));
             process.cut(0x10000, 0x18000);
         }
-        let told = process.statistics(4096, None).mappings;
-        assert_eq!(told.len(), MAX_REPORTED_MAPPINGS + 1);
+        let mappings = process.statistics(4096, None).mappings;
+        assert_eq!(mappings.len(), MAX_REPORTED_MAPPINGS + 1);
         assert_eq!(
-            told.iter().map(|own| own.mappings).sum::<u64>(),
+            mappings.iter().map(|own| own.mappings).sum::<u64>(),
             MAX_REPORTED_MAPPINGS as u64 + 10
         );
     }

@@ -35,7 +35,7 @@ pub fn restore(ranges: Vec<(u32, MappedRange)>) -> Vec<UnrestoredMapping> {
     pids.dedup();
     let mut left: Vec<UnrestoredMapping> = Vec::new();
     for pid in pids {
-        let own = ranges.iter().filter(|(of, _)| *of == pid);
+        let own = ranges.iter().filter(|(owner, _)| *owner == pid);
         left.extend(own.map(|(pid, range)| UnrestoredMapping {
             pid: *pid,
             range: range.clone(),

@@ -130,7 +130,7 @@ pub enum AdvisorReply {
 #[derive(Debug)]
 pub enum TakeResult {
     /// Governed; its file has `pages` pages.
-    Governed { file: Arc<OpenFile>, pages: u64, given: AdviceOrigin },
+    Governed { file: Arc<OpenFile>, pages: u64, origin: AdviceOrigin },
     /// Cannot be advised now, and why.
     Retry(String),
     /// Not eligible, such as a file on tmpfs, and why.

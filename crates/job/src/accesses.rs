@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn patterns() {
-        for (workload, of, expected) in [
+        for (workload, page_count, expected) in [
             ("sequential", 3, vec![0, 1, 2, 0, 1, 2, 0]),
             ("reverse", 3, vec![2, 1, 0, 2, 1, 0, 2]),
             ("first", 3, vec![0; 7]),
@@ -247,7 +247,7 @@ mod tests {
             ("interleave:3", 8, vec![0, 2, 5, 1, 3, 6, 0]),
             ("interleave:4", 4, vec![0, 1, 2, 3, 0, 1, 2]),
         ] {
-            assert_eq!(pages(workload, of, 7), expected, "{workload} of {of}");
+            assert_eq!(pages(workload, page_count, 7), expected, "{workload} of {page_count}");
         }
         for workload in ["random", "stride:7", "sequential", "reverse", "first", "interleave:1"] {
             assert_eq!(pages(workload, 1, 3), [0; 3], "{workload}");

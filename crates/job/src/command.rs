@@ -7,7 +7,7 @@ impl JobSpec {
     /// phases of 1g`.
     pub fn heading(&self) -> Option<String> {
         let ([file], [thread]) = (&self.file[..], &self.thread[..]) else { return None };
-        let size = file.size.as_ref().filter(|_| !self.mapping.iter().any(|of| of.elf));
+        let size = file.size.as_ref().filter(|_| !self.mapping.iter().any(|mapping| mapping.elf));
         let does = does(&thread.phase);
         Some(size.map_or(does.clone(), |size| format!("{does} of {}", size.0)))
     }

@@ -40,7 +40,8 @@ impl Job {
     /// Whether the governor's policy replaces readahead in any of its mappings.
     pub fn is_governed(&self) -> bool {
         let page_size = self.page_size();
-        self.machine.governor && self.mappings.iter().any(|of| of.ungoverned(page_size).is_none())
+        self.machine.governor
+            && self.mappings.iter().any(|mapping| mapping.ungoverned(page_size).is_none())
     }
 }
 

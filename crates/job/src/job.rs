@@ -129,20 +129,21 @@ impl Job {
 
     /// Warnings about options without effect: one sentence each, without the full stop.
     pub fn idle_settings(&self) -> Vec<String> {
-        let [of] = self.mappings.as_slice() else { return Vec::new() };
+        let [mapping] = self.mappings.as_slice() else { return Vec::new() };
         if !self.is_single_mapping() {
             return Vec::new();
         }
-        let mut told: Vec<String> = of.mapping.split_without_effect().into_iter().collect();
-        let why = of.ungoverned(self.page_size()).filter(|_| self.machine.governor);
-        told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
-        told
+        let mut warnings: Vec<String> =
+            mapping.mapping.split_without_effect().into_iter().collect();
+        let why = mapping.ungoverned(self.page_size()).filter(|_| self.machine.governor);
+        warnings.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
+        warnings
     }
 
     /// Warnings about the seeds of its accesses when it runs with this number of `seeds`: one
     /// sentence each, without the full stop.
     pub fn seed_warnings(&self, seeds: u64) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         let drawn = || self.accesses().filter(|accesses| accesses.is_random());
         let begin_at_once = self.threads.iter().all(|thread| thread.stagger_ns == 0);
         if seeds > 1 && begin_at_once && drawn().all(|accesses| accesses.has_own_seed) {
@@ -150,15 +151,15 @@ impl Job {
                 Some(_) => "each phase that draws its accesses has a seed of its own",
                 None => "no phase draws its accesses",
             };
-            told.push(format!("--seeds changes nothing: {why}"));
+            warnings.push(format!("--seeds changes nothing: {why}"));
         }
-        told.extend(self.drawn_alike().map(|[one, other]| {
+        warnings.extend(self.drawn_alike().map(|[one, other]| {
             format!(
                 "threads '{one}' and '{other}' draw the same pages in the same order; give their \
                  phases different seeds, such as seed = 1 and seed = 2"
             )
         }));
-        told
+        warnings
     }
 
     /// The names of two threads that draw the same pages of a file in the same order.
@@ -171,9 +172,9 @@ impl Job {
                 };
                 let len_bytes = match step {
                     ProgramStep::Read { len_bytes, .. } => *len_bytes,
-                    step => step
-                        .touched_mapping()
-                        .map_or(0, |of| self.mappings[of].mapping.pages.bytes(self.page_size())),
+                    step => step.touched_mapping().map_or(0, |mapping| {
+                        self.mappings[mapping].mapping.pages.bytes(self.page_size())
+                    }),
                 };
                 let file = self.step_file(step)?;
                 let key = (file, len_bytes, accesses.pattern.to_string(), accesses.seed);
@@ -191,7 +192,8 @@ impl Job {
         let by_step = |step: &ProgramStep| {
             matches!(step, ProgramStep::Madvise { advice: Madvise::Flag(AdviceFlag::Huge), .. })
         };
-        self.mappings.iter().any(|of| of.mapping.advice.is_huge()) || self.steps().any(by_step)
+        self.mappings.iter().any(|mapping| mapping.mapping.advice.is_huge())
+            || self.steps().any(by_step)
     }
 
     /// Whether it uses an existing file.

@@ -82,16 +82,18 @@ impl Position {
         None
     }
 
-    /// The same for tables that are the value at `of`.
-    fn find_inside(value: &DeValue<'_>, at: usize, of: &Position) -> Option<Position> {
+    /// The same for tables that are the value at `position`.
+    fn find_inside(value: &DeValue<'_>, at: usize, position: &Position) -> Option<Position> {
         let tables: &[Spanned<DeValue<'_>>] = match value {
-            DeValue::Table(table) => return Position::find(table, at, of.in_table(table, 0, 1)),
+            DeValue::Table(table) => {
+                return Position::find(table, at, position.in_table(table, 0, 1));
+            }
             DeValue::Array(values) => values,
             _ => return None,
         };
         tables.iter().enumerate().find_map(|(number, value)| match value.get_ref() {
             DeValue::Table(table) => {
-                Position::find(table, at, of.in_table(table, number, tables.len()))
+                Position::find(table, at, position.in_table(table, number, tables.len()))
             }
             _ => None,
         })
@@ -126,8 +128,8 @@ impl Position {
             && let Some(key) = unknown.strip_prefix("unknown field ")
         {
             let key = key.trim_matches('`');
-            if let Some(what) = not_modelled(key) {
-                return format!("{names}'{}': {what}; leave it out", shorten(key));
+            if let Some(feature) = not_modelled(key) {
+                return format!("{names}'{}': {feature}; leave it out", shorten(key));
             }
             return format!(
                 "{names}unknown key '{}'; {}",

@@ -106,7 +106,7 @@ pub(crate) fn name<T: FromStr<Err = Error>>(
 /// Finds the element of `all` with the given name; `default` if not given.
 pub(crate) fn check_one_of<T: Copy, const N: usize>(
     flag: &'static str,
-    what: &'static str,
+    kind: &'static str,
     text: &Option<String>,
     default: T,
     all: [T; N],
@@ -114,16 +114,16 @@ pub(crate) fn check_one_of<T: Copy, const N: usize>(
 ) -> Result<T, Error> {
     let Some(text) = text else { return Ok(default) };
     let found = all.into_iter().find(|&known| name(known) == text);
-    found.ok_or_else(|| unknown(what, text, all.map(name)).with_flag(flag))
+    found.ok_or_else(|| unknown(kind, text, all.map(name)).with_flag(flag))
 }
 
 pub(crate) fn unknown(
-    what: &'static str,
+    name: &'static str,
     text: &str,
     known: impl IntoIterator<Item = &'static str>,
 ) -> Error {
     let known = known.into_iter().collect::<Vec<_>>().join(", ");
-    Error::UnknownName { what, text: shorten(text), known }
+    Error::UnknownName { what: name, text: shorten(text), known }
 }
 
 pub(crate) fn out_of_range(value: impl Display, from: impl Display, to: impl Display) -> Error {

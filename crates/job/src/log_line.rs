@@ -66,8 +66,9 @@ impl TracedLine {
         let mut schema = schema::serialized_schema::<Decision>();
         let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
         let kinds = kinds.expect("each kind of decision is one of several");
-        let kind = |of: &Value| of["properties"]["decision"]["const"].as_str().map(str::to_string);
-        kinds.retain(|of| kind(of).is_some_and(|kind| TRACED.contains(&kind.as_str())));
+        let kind =
+            |value: &Value| value["properties"]["decision"]["const"].as_str().map(str::to_string);
+        kinds.retain(|variant| kind(variant).is_some_and(|kind| TRACED.contains(&kind.as_str())));
         for of in kinds {
             let kind = kind(of);
             if kind.as_deref() == Some("entered") {

@@ -84,7 +84,8 @@ impl Origins {
         if key == "workload interleave" {
             return self.is_flag("workload").then_some("workload interleave");
         }
-        let renamed = RENAMED.iter().find(|(of, own, _)| (*of, *own) == (table, key));
+        let renamed =
+            RENAMED.iter().find(|(table_name, own, _)| (*table_name, *own) == (table, key));
         let key = renamed.map_or(key, |(_, _, flag)| flag);
         let flag = Flag::all().find(|flag| flag.key == key)?;
         self.is_flag(key).then_some(flag.name)

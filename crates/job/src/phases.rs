@@ -113,7 +113,7 @@ impl PhaseSpec {
             ("fraction", self.fraction.is_some()),
             ("seed", self.seed.is_some() || self.seed_text.is_some()),
         ];
-        with_list.into_iter().find_map(|(flag, given)| given.then_some(flag))
+        with_list.into_iter().find_map(|(flag, is_set)| is_set.then_some(flag))
     }
 
     pub(crate) fn first_given(&self) -> Option<&'static str> {
@@ -122,7 +122,7 @@ impl PhaseSpec {
             ("accesses-file", self.accesses_file.is_some()),
             ("bs", self.bs.is_some()),
         ];
-        let other = other.into_iter().find_map(|(flag, given)| given.then_some(flag));
+        let other = other.into_iter().find_map(|(flag, is_set)| is_set.then_some(flag));
         self.given_with_list().or(other)
     }
 }

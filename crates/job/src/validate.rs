@@ -119,8 +119,8 @@ impl JobFlags {
 
     /// The block size in bytes. Only XFS on some kernels supports blocks larger than a page.
     fn valid_blocks(&self, page_size: u64, fs: Filesystem, rules: &Rules) -> Result<u64, Error> {
-        let given = size("block-size", &self.block_size, page_size, MAX_BLOCK_BYTES)?;
-        let bytes = given.unwrap_or(page_size);
+        let block_bytes = size("block-size", &self.block_size, page_size, MAX_BLOCK_BYTES)?;
+        let bytes = block_bytes.unwrap_or(page_size);
         let size = || format_size(bytes);
         if !bytes.is_power_of_two() {
             return Err(Error::NotPowerOfTwo { value: size() }.with_flag("block-size"));

@@ -157,7 +157,7 @@ fn refuses_invalid_accesses() {
 
 #[test]
 fn reads_past_the_page_cache_are_of_whole_blocks() {
-    let of = |file: &str, phase: &str| {
+    let program = |file: &str, phase: &str| {
         let text = format!(
             "[[file]]\nname = 'f'\nsize = '{file}'\n[[open]]\nname = 'o'\nfile = 'f'\n\
              direct = true\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n{phase}"
@@ -165,24 +165,24 @@ fn reads_past_the_page_cache_are_of_whole_blocks() {
         valid(&text)
     };
     let random = "workload = 'read-random'\naccesses = 3\nbs = '8k'";
-    let valid = of("100k", random).unwrap();
+    let valid = program("100k", random).unwrap();
     let step = &valid.threads[0].steps[0];
     assert_eq!(valid.describe_step(step), "read o directly: read-random");
     assert!(valid.is_direct(step) && valid.opens[0].direct);
-    of("100001", &format!("{random}\noffset = '4k'")).unwrap();
-    of("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
+    program("100001", &format!("{random}\noffset = '4k'")).unwrap();
+    program("100k", "offsets = [0, 8192]\nbs = '4k'").unwrap();
     for (phase, refusal) in [
         ("workload = 'read-random'\naccesses = 3\nbs = '6k'", "'bs': 6k is not a multiple of 4k"),
         ("offsets = [0, 512]\nbs = '4k'", "'offsets': 512b is not a multiple of 4k"),
         (&format!("{random}\noffset = '1k'"), "'offset': 1k is not a multiple of 4k"),
         (&format!("{random}\nlen = '10k'"), "'len': 10k is not a multiple of 4k"),
     ] {
-        refused(of("100k", phase), refusal);
+        refused(program("100k", phase), refusal);
     }
     // The last block is cut off at the end of the file.
-    of("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
+    program("10k", "workload = 'read-sequential'\naccesses = 2\nbs = '8k'\nlen = '10k'").unwrap();
     // Mappings and advice of it are not restricted.
-    of("100k", "fadvise = 'dontneed'\noffset = '5b'").unwrap();
+    program("100k", "fadvise = 'dontneed'\noffset = '5b'").unwrap();
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn refuses_memory_without_room_for_files() {
 fn invalid_program_names_table_and_key() {
     let phase = |keys: &str| format!("[[thread]]\n[[thread.phase]]\n{keys}");
     let other = |keys: &str| format!("[[thread]]\n{}[[thread]]\nname = 'b'\n{keys}", phase(""));
-    let of = [
+    let cases = [
         (
             "[[file]]\nname = 'g'\nsise = 1",
             "file 'g': unknown key 'sise'; [[file]] takes name, size",
@@ -411,7 +411,7 @@ fn invalid_program_names_table_and_key() {
             "'phase': invalid type: integer `3`; give [[thread.phase]] tables",
         ),
     ];
-    let of = of.map(|(text, words)| (text.to_string(), words));
+    let cases = cases.map(|(text, words)| (text.to_string(), words));
     let of_phases = [
         (phase("pages = 3"), "phase 1: 'pages': invalid type: integer `3`; give a list such as"),
         (phase("accesses = -1"), "phase 1: 'accesses': invalid value: integer `-1`; give a whole"),
@@ -426,10 +426,10 @@ fn invalid_program_names_table_and_key() {
             "phase 1: 'fraction': 0.01 of a mapping of 16",
         ),
     ];
-    for (text, words) in of.into_iter().chain(of_phases) {
-        let told = program(&text);
-        assert!(!told.as_ref().is_err_and(|error| error.contains('\n')), "{told:?}");
-        refused(told, words);
+    for (text, words) in cases.into_iter().chain(of_phases) {
+        let parsed = program(&text);
+        assert!(!parsed.as_ref().is_err_and(|error| error.contains('\n')), "{parsed:?}");
+        refused(parsed, words);
     }
 }
 

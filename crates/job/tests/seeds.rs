@@ -40,24 +40,24 @@ fn own_seed_is_kept() {
 
 #[test]
 fn warns_if_seeds_change_nothing() {
-    let told = |job: &Job, seeds| job.seed_warnings(seeds).join("; ");
-    assert_eq!(told(&job(&draws("")), 3), "");
-    let own = told(&job(&draws(", seed = 1")), 3);
+    let warnings = |job: &Job, seeds| job.seed_warnings(seeds).join("; ");
+    assert_eq!(warnings(&job(&draws("")), 3), "");
+    let own = warnings(&job(&draws(", seed = 1")), 3);
     assert!(own.contains("--seeds changes nothing: each phase"), "{own}");
     let none = "[[thread]]\nphase = [{ mapping = 'm', workload = 'sequential', accesses = 4 }]\n";
-    assert!(told(&job(none), 2).contains("no phase draws its accesses"));
-    assert_eq!(told(&job(none), 1), "");
+    assert!(warnings(&job(none), 2).contains("no phase draws its accesses"));
+    assert_eq!(warnings(&job(none), 1), "");
 }
 
 #[test]
 fn warns_of_threads_with_same_draws() {
-    let told = |threads: &str| job(threads).seed_warnings(1);
-    let alike = told(&(draws("") + &draws("")));
+    let warnings = |threads: &str| job(threads).seed_warnings(1);
+    let alike = warnings(&(draws("") + &draws("")));
     assert!(alike[0].starts_with("threads '1' and '2' draw the same pages"), "{alike:?}");
-    assert!(told(&(draws(", seed = 1") + &draws(", seed = 2"))).is_empty());
+    assert!(warnings(&(draws(", seed = 1") + &draws(", seed = 2"))).is_empty());
     let other_order = draws("").replace("random", "zipf:0.9");
-    assert!(told(&(draws("") + &other_order)).is_empty());
-    assert!(told(&draws("")).is_empty());
+    assert!(warnings(&(draws("") + &other_order)).is_empty());
+    assert!(warnings(&draws("")).is_empty());
 }
 
 #[test]

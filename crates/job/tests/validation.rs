@@ -109,9 +109,9 @@ fn mappings() {
 
 #[test]
 fn page_sizes() {
-    let of = |size| base(&format!("arch = 'arm64'\npage_size = '{size}'")).unwrap();
+    let job = |size| base(&format!("arch = 'arm64'\npage_size = '{size}'")).unwrap();
     for (size, read_ahead, fault_around) in [("4k", 32, 16), ("16k", 8, 4), ("64k", 2, 1)] {
-        let machine = of(size).machine;
+        let machine = job(size).machine;
         assert_eq!((machine.read_ahead.0, machine.fault_around.0), (read_ahead, fault_around));
     }
     assert_eq!(base("fault_around = '512b'").unwrap().machine.fault_around, PageCount(1));
@@ -185,15 +185,18 @@ fn warns_of_split_without_effect() {
         ("private = true\nsplit = 16\nsplit_prot = 'write'", "--split 16 changes nothing"),
         ("exec = true\nsplit = 16\nsplit_prot = 'exec'", "can be executed already"),
     ] {
-        let told = job(keys).unwrap().idle_settings();
-        assert!(told.len() == 1 && told[0].contains(words), "{keys}: {told:?}");
+        let warnings = job(keys).unwrap().idle_settings();
+        assert!(warnings.len() == 1 && warnings[0].contains(words), "{keys}: {warnings:?}");
     }
     for keys in ["private = true\nsplit = 16\nsplit_prot = 'exec'", "exec = true\nsplit = 255"] {
         assert_eq!(job(keys).unwrap().idle_settings(), [""; 0], "{keys}");
     }
     for pages in [256, 1000] {
-        let told = job(&format!("split = {pages}")).unwrap().idle_settings();
-        assert!(told[0].contains("256 pages") && told[0].contains(&pages.to_string()), "{told:?}");
+        let warnings = job(&format!("split = {pages}")).unwrap().idle_settings();
+        assert!(
+            warnings[0].contains("256 pages") && warnings[0].contains(&pages.to_string()),
+            "{warnings:?}"
+        );
     }
 }
 

@@ -146,10 +146,10 @@ fn temporary() -> MachineCheck {
 
 fn residency() -> MachineCheck {
     let found = std::env::current_exe().ok().and_then(|path| fs::File::open(path).ok());
-    let unavailable = |what: &str| {
+    let unavailable = |feature: &str| {
         let remedy =
             "use Linux 6.5 or newer, and files that you own: without it evictions are not seen";
-        Error::unavailable(what, remedy)
+        Error::unavailable(feature, remedy)
     };
     let found = found.ok_or_else(|| unavailable("file to look at"));
     let refused = |_| unavailable("cachestat of this program's file");

@@ -355,12 +355,16 @@ impl Error {
         Error::Call { action, source: source.into() }
     }
 
-    pub(crate) fn unavailable(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Error::Unavailable { what: what.into(), remedy: remedy.into() }
+    pub(crate) fn unavailable(feature: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Error::Unavailable { what: feature.into(), remedy: remedy.into() }
     }
 }
 
-/// Fails unless this process is root; `what` is the action.
-pub(crate) fn require_root(what: &'static str) -> Result<(), Error> {
-    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Error::NeedsRoot { what }) }
+/// Fails unless this process is root; `action` describes what needs it.
+pub(crate) fn require_root(action: &'static str) -> Result<(), Error> {
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(Error::NeedsRoot { what: action })
+    }
 }

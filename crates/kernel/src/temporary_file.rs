@@ -119,8 +119,9 @@ pub(crate) enum FileContents {
 impl FileContents {
     /// The contents of file number `file` of `program`, if it is to be created.
     pub(crate) fn for_job_file(program: &Job, file: usize) -> Self {
-        let maps_segments =
-            |of: &NamedMapping| program.opens[of.open].file == file && !of.segments.is_empty();
+        let maps_segments = |named_mapping: &NamedMapping| {
+            program.opens[named_mapping.open].file == file && !named_mapping.segments.is_empty()
+        };
         let named = &program.files[file].file;
         match &named.path {
             Some(path) if program.mappings.iter().any(maps_segments) => {

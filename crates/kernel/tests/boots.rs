@@ -99,11 +99,11 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
 
 /// The figures of a run that have to be equal.
 fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
-    let of = |run: &Run| {
+    let figures = |run: &Run| {
         let phases = run.phases.iter().map(|phase| phase.counters);
         (run.counters, run.cached, phases.collect())
     };
-    runs.iter().map(of).collect()
+    runs.iter().map(figures).collect()
 }
 
 fn run(boot: &BootedKernels, job: &Job) -> Result<Vec<Run>, Error> {

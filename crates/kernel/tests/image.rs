@@ -96,9 +96,9 @@ fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
             Ok("alive".into())
         }
         "warn" => {
-            let said = ["WARNING: planted+0x0/0x10", " <TASK>", " by_nobody+0x1/0x10", " </TASK>"];
+            let lines = ["WARNING: planted+0x0/0x10", " <TASK>", " by_nobody+0x1/0x10", " </TASK>"];
             let write = |line| std::fs::write("/dev/kmsg", format!("<4>{line}\n"));
-            said.into_iter().try_for_each(write).map_err(|error| error.to_string())?;
+            lines.into_iter().try_for_each(write).map_err(|error| error.to_string())?;
             Ok("warned".into())
         }
         "wait" => wait_in_kernel(),

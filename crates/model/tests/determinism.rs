@@ -73,8 +73,8 @@ fn processes_do_not_matter() {
             .args(["--exact", "determinism::digests_are_as_stored", "--test-threads", "1"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
     }
 }
 

@@ -168,22 +168,22 @@ fn other_mappings_are_left_alone() {
             let run = trace(&job, &Profile::DEFAULT, &mut log).unwrap();
             (log, run.counters, job.idle_settings())
         };
-        let (plain, counters, told) = digest(&job);
+        let (plain, counters, log) = digest(&job);
         let (governed, same, why) = digest(&format!("{job}\ngovernor = true"));
         assert_eq!((governed, same), (plain, counters), "{job}");
-        assert_eq!((told.len(), why.len()), (0, 1), "{why:?}");
+        assert_eq!((log.len(), why.len()), (0, 1), "{why:?}");
     }
 }
 
 /// Starts of `count` runs of `pages` pages in a file of `of` pages, and the pages of these runs,
 /// one per line.
-fn runs(count: u64, pages: u64, of: u64) -> String {
+fn runs(count: u64, pages: u64, file_pages: u64) -> String {
     let mut state = 88_172_645_463_325_252_u64;
     let starts = (0..count).map(|_| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state % (of - pages)
+        state % (file_pages - pages)
     });
     let starts: Vec<u64> = starts.collect();
     let listed = starts.into_iter().flat_map(|start| start..start + pages);

@@ -16,14 +16,14 @@ fn server() -> Profile {
 /// it for half a second.
 fn thrash(limits: &str, threads: u64, cpus: u64, more: &str) -> Run {
     let mut tables = String::new();
-    for of in ["file", "open", "mapping"] {
+    for table in ["file", "open", "mapping"] {
         for number in 0..threads {
-            let keys = match of {
+            let keys = match table {
                 "file" => "size = '4m'\nsparse = true".to_string(),
                 "open" => format!("file = 'x{number}'"),
                 _ => format!("open = 'x{number}'"),
             };
-            tables += &format!("[[{of}]]\nname = 'x{number}'\n{keys}\n");
+            tables += &format!("[[{table}]]\nname = 'x{number}'\n{keys}\n");
         }
     }
     for number in 0..threads {
@@ -55,8 +55,8 @@ fn who_repays_in_vain_sleeps() {
                 [[mapping]]\nname = 'p'\nopen = 'p'\nprivate = true\n[[thread]]\n\
                 [[thread.phase]]\nmapping = 'p'\nworkload = 'sequential'\naccesses = 1024\n\
                 write = true\n";
-    let of = |limits: &str| thrash(limits, 1, 2, more);
-    let (owing, free) = (of("memory_high = '2m'"), of("memory_high = '64m'"));
+    let job = |limits: &str| thrash(limits, 1, 2, more);
+    let (owing, free) = (job("memory_high = '2m'"), job("memory_high = '64m'"));
     assert!(owing.counters.throttled > Some(0), "{:?}", owing.counters);
     assert_eq!(free.counters.throttled, None);
     assert!(owing.elapsed_ns > free.elapsed_ns.map(|ns| 2 * ns));
@@ -115,15 +115,15 @@ fn a_page_that_was_read_is_kept_until_its_fault_goes_on() {
         )
     };
     let mut text = "memory_max = '6m'\ncpus = 2\nread_ahead_kb = 8192\n".to_string();
-    for (of, more) in [("x", 7), ("y", 1)] {
-        let (advice, count) = match of {
+    for (name, more) in [("x", 7), ("y", 1)] {
+        let (advice, count) = match name {
             "x" => ("", format!("count = {more}")),
             _ => ("{ mapping = 'y', madvise = 'random' },", String::new()),
         };
         text += &format!(
-            "[[file]]\nname = '{of}'\nsize = '4m'\n{count}\n[[open]]\nname = '{of}'\nfile = '{of}'\n\
-             [[mapping]]\nname = '{of}'\nopen = '{of}'\n[[thread]]\nname = 't{of}'\n{count}\n{}\n",
-            phases(advice).replace("'x'", &format!("'{of}'"))
+            "[[file]]\nname = '{name}'\nsize = '4m'\n{count}\n[[open]]\nname = '{name}'\nfile = '{name}'\n\
+             [[mapping]]\nname = '{name}'\nopen = '{name}'\n[[thread]]\nname = 't{name}'\n{count}\n{}\n",
+            phases(advice).replace("'x'", &format!("'{name}'"))
         );
     }
     let run = trace(&valid(&text), &server(), &mut ()).unwrap();

@@ -66,7 +66,7 @@ fn a_wait_for_a_lock_that_others_steal_is_one() {
 /// file.
 #[test]
 fn a_thread_beside_writers_finds_what_it_finds_alone() {
-    let of = |writer: &str, kernel: &str| {
+    let counters = |writer: &str, kernel: &str| {
         let text = format!(
             "kernel = '{kernel}'\n[[file]]\nname = 'g'\nsize = '1m'\n[[open]]\nname = 'g'\n\
              file = 'g'\n[[mapping]]\nname = 'g'\nopen = 'g'\n[[thread]]\n\
@@ -78,7 +78,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
                   mprotect = 'exec'\n[[thread.phase]]\nmapping = 'g'\nmprotect = 'as-mapped'\n\
                   [[thread.phase]]\nfork = true\n";
     for kernel in ["6.1", "6.6", "6.12", "6.18"] {
-        let (alone, beside) = (of("", kernel), of(writer, kernel));
+        let (alone, beside) = (counters("", kernel), counters(writer, kernel));
         // A refused fault starts under mmap_lock, and so does not change over to it.
         let known = |run: &Run| Counters {
             minor_faults: None,
@@ -105,7 +105,7 @@ fn a_thread_beside_writers_finds_what_it_finds_alone() {
 /// wait for a writer.
 #[test]
 fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
-    let of = |series: &str| {
+    let counters = |series: &str| {
         let text = format!(
             "kernel = '6.12'\nread_ahead_kb = 64\n{series}\n[[thread]]\n[[thread.phase]]\n\
              mapping = 'm'\nworkload = 'sequential'\naccesses = 4096\n[[thread]]\n\
@@ -114,7 +114,7 @@ fn retries_under_the_lock_of_their_vma_do_not_wait_for_writers() {
         );
         run(&of_file(&text))
     };
-    let (baseline, retry) = (of(""), of("with = 'vma-retry'"));
+    let (baseline, retry) = (counters(""), counters("with = 'vma-retry'"));
     let read = |run: &Run| waited_ns(run, Cause::MmapRead);
     assert!(read(&baseline) > 0 && read(&retry) == 0, "{} {}", read(&baseline), read(&retry));
     let tries = |run: &Run| run.counters.retry_arrival;
@@ -206,7 +206,7 @@ fn threads_repeat_meet_and_sleep() {
 /// makes faults fall back to `mmap_lock`.
 #[test]
 fn a_call_that_changes_nothing_refuses_no_fault() {
-    let of = |protections: [&str; 2]| {
+    let counters = |protections: [&str; 2]| {
         let phase = |protection: &str| {
             format!("[[thread.phase]]\nmapping = 'm'\nmprotect = '{protection}'\n")
         };
@@ -216,7 +216,7 @@ fn a_call_that_changes_nothing_refuses_no_fault() {
              accesses = 3000\n[[thread]]\nrepeat = 5000\n{writer}"
         )))
     };
-    let (changes, repeats) = (of(["exec", "as-mapped"]), of(["exec", "exec"]));
+    let (changes, repeats) = (counters(["exec", "as-mapped"]), counters(["exec", "exec"]));
     let refused = |run: &Run| run.counters.vma_lock_refused.unwrap();
     assert!(refused(&changes) > 20, "{}", refused(&changes));
     // The first of them does change something.
@@ -228,12 +228,12 @@ fn a_call_that_changes_nothing_refuses_no_fault() {
 /// the other one sleeps, it sleeps too.
 #[test]
 fn writers_spin_for_writers_that_run() {
-    let of = |cpus: u32| {
+    let counters = |cpus: u32| {
         let writer = "[[thread]]\nrepeat = 200\n[[thread.phase]]\nfork = true\n";
         run(&of_file(&format!("kernel = '6.12'\ncpus = {cpus}\n{writer}{writer}")))
     };
     let waits = |run: &Run| run.counters.mmap_lock_waits.unwrap();
-    let (one, two) = (of(1), of(2));
+    let (one, two) = (counters(1), counters(2));
     assert_eq!(waits(&two), 0, "{:?}", two.waits);
     // A call keeps its CPU: the next thread there finds no writer at work.
     assert_eq!(waits(&one), 0, "{:?}", one.waits);
@@ -248,7 +248,7 @@ fn writers_spin_for_writers_that_run() {
 /// 6.18.
 #[test]
 fn a_writer_waits_for_entries_that_advice_takes_away() {
-    let of = |kernel: &str| {
+    let counters = |kernel: &str| {
         run(&of_file(&format!(
             "kernel = '{kernel}'\ncpus = 2\n[[thread]]\nrepeat = 20\n[[thread.phase]]\n\
              mapping = 'm'\nworkload = 'sequential'\naccesses = 4096\n[[thread.phase]]\n\
@@ -257,7 +257,7 @@ fn a_writer_waits_for_entries_that_advice_takes_away() {
              mapping = 'other'\nmprotect = 'as-mapped'\n"
         )))
     };
-    let (old, new) = (of("6.12"), of("6.18"));
+    let (old, new) = (counters("6.12"), counters("6.18"));
     let advice_ns = |run: &Run| run.phases[1].elapsed_ns.unwrap();
     // 4096 entries of 12 ns.
     assert!(advice_ns(&old) > 20 * 49_000 && advice_ns(&new) > 20 * 49_000);

@@ -34,8 +34,8 @@ fn scans_are_inside_the_kernels_own_spread() {
         let program = scan.program.clone().validate(None).unwrap();
         let counters = trace(&program, &profile, &mut ()).unwrap().counters;
         let model = (counters.data_pages_read.unwrap(), counters.major_faults.unwrap());
-        let spread = |of: fn(&(u64, u64)) -> u64| {
-            let all = scan.runs.iter().map(of);
+        let spread = |field: fn(&(u64, u64)) -> u64| {
+            let all = scan.runs.iter().map(field);
             all.clone().min().unwrap()..=all.max().unwrap()
         };
         let (pages, faults) = (spread(|run| run.0), spread(|run| run.1));

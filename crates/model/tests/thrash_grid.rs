@@ -199,14 +199,14 @@ fn cells(rows: Vec<Row>) -> Vec<Row> {
 }
 
 fn pairs() -> Vec<Pair> {
-    let of = |name: &str| {
+    let find = |name: &str| {
         let path = format!("{}/../../data/{name}", env!("CARGO_MANIFEST_DIR"));
         let text = fs::read_to_string(path).expect("the measurement is in the repository");
         serde_json::from_str::<Measured>(&text).expect("rows").rows
     };
     // With the series, only the second file has runs of it as posted.
-    let first = of("measured-6.12-thrash.json").into_iter().filter(|row| row.variant == "none");
-    let second = of("measured-6.12-vma-retry.json").into_iter();
+    let first = find("measured-6.12-thrash.json").into_iter().filter(|row| row.variant == "none");
+    let second = find("measured-6.12-vma-retry.json").into_iter();
     let second = second.filter(|row| row.variant != "as-described" && row.advice == "normal");
     let rows = cells(first.chain(second).collect());
     let (next, counted) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -221,11 +221,11 @@ fn pairs() -> Vec<Pair> {
         }
     });
     let counted = counted.into_inner().expect("nobody panics");
-    let of = |row: Row| {
+    let pair = |row: Row| {
         let (_, counts) = counted.iter().find(|(key, _)| *key == row.key()).expect("it was run");
         Pair { counts: *counts, row }
     };
-    rows.into_iter().map(of).collect()
+    rows.into_iter().map(pair).collect()
 }
 
 impl Row {

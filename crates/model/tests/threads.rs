@@ -28,9 +28,14 @@ fn thread(keys: &str) -> String {
 /// Major and minor faults, windows and pages read of each thread.
 fn faults(run: &Run) -> Vec<[u64; 4]> {
     let counters = run.threads.iter().map(|thread| thread.counters);
-    let known = counters.map(|of| {
-        [of.major_faults, of.minor_faults, of.readahead_calls, of.data_pages_read]
-            .map(Option::unwrap)
+    let known = counters.map(|counters| {
+        [
+            counters.major_faults,
+            counters.minor_faults,
+            counters.readahead_calls,
+            counters.data_pages_read,
+        ]
+        .map(Option::unwrap)
     });
     known.collect()
 }
@@ -119,8 +124,8 @@ fn two_cpus_take_half_the_time_of_one() {
         thread(&format!("mapping = 'a'\npages = [{page}, {page}]\nthink_ns = 10000000"))
     };
     let both = busy(100) + &busy(101);
-    let of = |cpus: &str| run(&format!("{cpus}\n{both}")).elapsed_ns.unwrap();
-    let (one, two, each) = (of("cpus = 1"), of("cpus = 2"), of(""));
+    let elapsed = |cpus: &str| run(&format!("{cpus}\n{both}")).elapsed_ns.unwrap();
+    let (one, two, each) = (elapsed("cpus = 1"), elapsed("cpus = 2"), elapsed(""));
     assert_eq!(two, each, "as many as threads where it is not said");
     assert!((20_000_000..20_200_000).contains(&two), "{two}");
     assert!((40_000_000..40_200_000).contains(&one), "{one}");

@@ -70,7 +70,8 @@ enum Part {
 
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
-        (0..1000_u64, 1..1000_u64, 1..4000_u64).prop_map(|(at, of, n)| Part::Singles(at, of, n)),
+        (0..1000_u64, 1..1000_u64, 1..4000_u64)
+            .prop_map(|(at, range, n)| Part::Singles(at, range, n)),
         (1..300_u64, 1..100_u64).prop_map(|(pages, count)| Part::Runs(pages, count)),
         (0..1000_u64, 1..8000_u64).prop_map(|(at, pages)| Part::Scan(at, pages)),
         (0..1000_u64, 1..20_u64).prop_map(|(at, regions)| Part::Shuffled(at, regions)),

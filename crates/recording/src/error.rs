@@ -71,7 +71,7 @@ pub enum Problem {
 
 impl Problem {
     /// Invalid contents.
-    pub(crate) fn malformed(what: impl Into<String>) -> Problem {
-        Problem::Malformed { what: what.into() }
+    pub(crate) fn malformed(reason: impl Into<String>) -> Problem {
+        Problem::Malformed { what: reason.into() }
     }
 }

@@ -28,12 +28,12 @@ const EXIT: u8 = 17;
 const LOST: u8 = 18;
 
 /// Appends an event other than a touch: the byte of its kind, then its numbers and texts in order.
-pub fn encode(bytes: &mut Vec<u8>, what: &EventKind) {
+pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
     let mut kind = |kind: u8, numbers: &[u64]| {
         bytes.push(kind);
         numbers.iter().for_each(|number| encode_number(bytes, *number));
     };
-    match what {
+    match event {
         EventKind::Process { pid, parent, program } => {
             let parent = parent.map_or(0, |parent| u64::from(parent) + 1);
             kind(PROCESS, &[u64::from(*pid), parent]);

@@ -47,14 +47,14 @@ pub fn may_write(
                 (opens.get(open), "maps it so that it can be written")
             }
             EventKind::Protect { mapping, protection, .. } if protection & WRITABLE != 0 => {
-                let of = made.get(mapping as usize).filter(|made| made.is_shared);
-                let Some(of) = of else { continue };
-                (opens.get(of.open), "makes a mapping of it writable")
+                let mapped = made.get(mapping as usize).filter(|made| made.is_shared);
+                let Some(mapped) = mapped else { continue };
+                (opens.get(mapped.open), "makes a mapping of it writable")
             }
             EventKind::Touch { mapping, is_write: true, .. } => {
-                let of = made.get(mapping as usize).filter(|made| made.is_shared);
-                let Some(of) = of else { continue };
-                (opens.get(of.open), "writes to it through a mapping")
+                let mapped = made.get(mapping as usize).filter(|made| made.is_shared);
+                let Some(mapped) = mapped else { continue };
+                (opens.get(mapped.open), "writes to it through a mapping")
             }
             EventKind::Truncate { file, .. } => {
                 let shown = files.get(file as usize).map(|path| path.display().to_string());

@@ -113,11 +113,11 @@ impl ReferenceCheck {
     }
 }
 
-fn check_index(what: &str, index: u32, known: u32) -> Result<(), Problem> {
+fn check_index(name: &str, index: u32, known: u32) -> Result<(), Problem> {
     if index < known {
         return Ok(());
     }
-    Err(Problem::malformed(format!("it names {what} {index}, and has {known} so far")))
+    Err(Problem::malformed(format!("it names {name} {index}, and has {known} so far")))
 }
 
 fn add_index(known: &mut u32) -> Result<(), Problem> {

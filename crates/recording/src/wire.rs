@@ -74,19 +74,19 @@ impl<'a> ByteReader<'a> {
         Err(Problem::malformed("a number is longer than 64 bits"))
     }
 
-    /// A number that fits 32 bits; errors call it `what`.
-    pub fn number_u32(&mut self, what: &str) -> Result<u32, Problem> {
+    /// A number that fits 32 bits; errors call it `name`.
+    pub fn number_u32(&mut self, name: &str) -> Result<u32, Problem> {
         let number = self.number()?;
-        let beyond = |_| Problem::malformed(format!("{what} is {number}"));
+        let beyond = |_| Problem::malformed(format!("{name} is {number}"));
         u32::try_from(number).map_err(beyond)
     }
 
-    /// A count of at most `most`; errors call the counted things `what`.
-    pub fn count(&mut self, what: &str, most: usize) -> Result<usize, Problem> {
+    /// A count of at most `most`; errors call the counted things `name`.
+    pub fn count(&mut self, name: &str, most: usize) -> Result<usize, Problem> {
         let number = self.number()?;
         match usize::try_from(number) {
             Ok(count) if count <= most => Ok(count),
-            _ => Err(Problem::malformed(format!("there are {number} {what}"))),
+            _ => Err(Problem::malformed(format!("there are {number} {name}"))),
         }
     }
 

@@ -23,9 +23,9 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn add(&mut self, what: &EventKind) {
+    pub(crate) fn add(&mut self, event: &EventKind) {
         self.events += 1;
-        match what {
+        match event {
             EventKind::Touch { .. } => self.touches += 1,
             EventKind::Lost { events } => self.lost = self.lost.saturating_add(*events),
             _ => {}

@@ -44,8 +44,8 @@ fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<ExistingFil
 
 fn converted(events: &[Event]) -> (Job, Vec<String>) {
     let Conversion { program, approximations, .. } = converted_by(events, &nowhere);
-    let said = approximations.iter().map(ToString::to_string).collect();
-    (program.validate(None).unwrap(), said)
+    let texts = approximations.iter().map(ToString::to_string).collect();
+    (program.validate(None).unwrap(), texts)
 }
 
 /// Decision hash and elapsed time of a run of the model.
@@ -98,7 +98,7 @@ fn one_thread_decides_as_a_job_by_hand() {
             (0, touch(0, 4095)),
         ],
     ));
-    let (program, said) = converted(&all);
+    let (program, texts) = converted(&all);
     let hand = by_hand(
         "[[file]]
         name = 'random.bin'
@@ -165,8 +165,8 @@ fn one_thread_decides_as_a_job_by_hand() {
     );
     assert_eq!(program.threads[0].steps.len(), hand.threads[0].steps.len());
     assert_eq!(decided(&program), decided(&hand));
-    assert_eq!(said.last().unwrap(), "think times are the mean of each phase");
-    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(texts.last().unwrap(), "think times are the mean of each phase");
+    assert_eq!(texts.len(), 2, "{texts:?}");
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn what_a_job_cannot_say_is_told() {
     ));
     all.extend(done(1, [(0, touch(0, 3)), (0, EventKind::Unmap { mapping: 0, part: None })]));
     all.extend(done(2, [(0, touch(0, 4))]));
-    let (program, said) = converted(&all);
+    let (program, texts) = converted(&all);
     assert_eq!(
-        said,
+        texts,
         [
             "3 events were lost while recording",
             "the recorded size is used for 1 file ('/data/random.bin'): missing, or on a \
@@ -246,13 +246,13 @@ fn files_that_are_there_are_named_by_their_path() {
     // The most accessed file comes first.
     assert_eq!(same.program.file[0].path.as_deref(), Some("/data/random.bin"));
     assert_eq!(same.program.file[1].size.as_ref().map(|size| size.0.as_str()), Some("8k"));
-    let said = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
-    assert!(said(&same).unwrap().contains("taken for 1 file ('/data/other.bin'): not there"));
+    let first_text = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
+    assert!(first_text(&same).unwrap().contains("taken for 1 file ('/data/other.bin'): not there"));
     let other = converted_by(&all, &there(4096));
     assert_eq!(other.program.file[0].path, None);
     assert_eq!(other.program.file[0].size.as_ref().map(|size| size.0.as_str()), Some("4m"));
-    let changed = |said: &str| said.contains("1 file ('/data/random.bin') of another size now");
-    assert!(other.approximations.iter().any(|said| changed(&said.to_string())));
+    let changed = |text: &str| text.contains("1 file ('/data/random.bin') of another size now");
+    assert!(other.approximations.iter().any(|approximation| changed(&approximation.to_string())));
 }
 
 #[test]
@@ -260,12 +260,16 @@ fn a_recording_without_accesses_is_no_job() {
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(RecordingMode::Changes)).unwrap();
     begin(4).iter().for_each(|event| writer.write(event).unwrap());
     let (bytes, _) = writer.finish().unwrap();
-    let of = |bytes: &[u8]| {
+    let convert_bytes = |bytes: &[u8]| {
         convert(&mut Reader::new(bytes, "r").unwrap(), &nowhere).unwrap_err().to_string()
     };
-    assert!(of(&bytes).contains("it has no accesses to files"), "{}", of(&bytes));
+    assert!(
+        convert_bytes(&bytes).contains("it has no accesses to files"),
+        "{}",
+        convert_bytes(&bytes)
+    );
     let cut = &bytes[..bytes.len() - 1];
-    assert!(of(cut).contains("it is cut off before"), "{}", of(cut));
+    assert!(convert_bytes(cut).contains("it is cut off before"), "{}", convert_bytes(cut));
 }
 
 proptest! {
@@ -320,22 +324,25 @@ fn shift(what: &mut EventKind) {
 #[test]
 fn advice_of_another_thread_comes_in_its_order() {
     let mut all = begin(4096);
-    let of = |thread, what| Event { thread, wait_ns: 0, kind: what };
+    let event = |thread, what| Event { thread, wait_ns: 0, kind: what };
     let whole = MappingPages { first: 0, pages: 4096 };
     all.extend([
-        of(0, touch(0, 1000)),
-        of(0, touch(0, 2000)),
-        of(1, EventKind::Thread { process: 0, tid: 8 }),
-        of(0, touch(0, 3000)),
-        of(1, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }),
-        of(0, touch(0, 100)),
-        of(0, touch(0, 200)),
-        of(1, touch(0, 300)),
+        event(0, touch(0, 1000)),
+        event(0, touch(0, 2000)),
+        event(1, EventKind::Thread { process: 0, tid: 8 }),
+        event(0, touch(0, 3000)),
+        event(1, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }),
+        event(0, touch(0, 100)),
+        event(0, touch(0, 200)),
+        event(1, touch(0, 300)),
     ]);
     let (found, _) = converted(&all);
     let after = |thread: usize| -> Vec<(usize, Vec<(usize, usize)>)> {
         let each = found.threads[thread].after.iter();
-        each.map(|(step, of)| (*step, of.iter().map(|of| (of.thread, of.step)).collect())).collect()
+        each.map(|(step, after)| {
+            (*step, after.iter().map(|step| (step.thread, step.step)).collect())
+        })
+        .collect()
     };
     let steps: Vec<Vec<String>> = found
         .threads
@@ -348,9 +355,9 @@ fn advice_of_another_thread_comes_in_its_order() {
     assert_eq!(after(1), [(0, vec![(0, 0), (0, 1)])]);
     // Equal to the same accesses by a single thread, except for per-thread state.
     let mut alone = begin(4096);
-    alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| of(0, what)));
-    alone.push(of(0, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }));
-    alone.extend([touch(0, 100), touch(0, 200), touch(0, 300)].map(|what| of(0, what)));
+    alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| event(0, what)));
+    alone.push(event(0, EventKind::Madvise { mapping: 0, pages: whole, advice: 1 }));
+    alone.extend([touch(0, 100), touch(0, 200), touch(0, 300)].map(|what| event(0, what)));
     let read = |program: &Job| {
         let run = trace(program, &Profile::DEFAULT, &mut ()).unwrap();
         run.counters.data_pages_read
@@ -362,7 +369,7 @@ fn advice_of_another_thread_comes_in_its_order() {
         threads: found
             .threads
             .iter()
-            .map(|of| filemap_job::program::Thread { after: Vec::new(), ..of.clone() })
+            .map(|thread| filemap_job::program::Thread { after: Vec::new(), ..thread.clone() })
             .collect(),
         ..found.clone()
     };

@@ -75,11 +75,11 @@ fn a_trace_of_threads_and_a_fork() {
 
     let mut reader = Reader::new(bytes.as_slice(), "out").unwrap();
     let job = convert(&mut reader, &nowhere).unwrap();
-    let said: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("was imported and shows faults only"), "{said:?}");
-    assert!(said.iter().any(|said| said.contains("1 mapping inherited by a fork")), "{said:?}");
+    let texts: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
+    assert!(texts[0].contains("was imported and shows faults only"), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("1 mapping inherited by a fork")), "{texts:?}");
     let program = job.program.validate(None).unwrap();
-    let names: Vec<&str> = program.mappings.iter().map(|of| of.name.as_str()).collect();
+    let names: Vec<&str> = program.mappings.iter().map(|mapping| mapping.name.as_str()).collect();
     assert_eq!(names, ["data.bin", "data.bin 2", "data.bin 3"]);
     assert_eq!(program.threads.len(), 4);
 }

@@ -60,25 +60,25 @@ impl<R> Column<R> {
         key: &'static str,
         heading: &'static str,
         unit: Unit,
-        of: fn(&R) -> CellValue,
+        value: fn(&R) -> CellValue,
     ) -> Self {
-        Column { key, heading, unit, better: Better::Neither, value: of }
+        Column { key, heading, unit, better: Better::Neither, value }
     }
 }
 
 /// A column of text, not for CSV.
-pub const fn text_column<R>(heading: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
-    Column { key: "", heading, unit: Unit::Text, better: Better::Neither, value: of }
+pub const fn text_column<R>(heading: &'static str, value: fn(&R) -> CellValue) -> Column<R> {
+    Column { key: "", heading, unit: Unit::Text, better: Better::Neither, value }
 }
 
 /// A column of counts, or of texts aligned to the right, not for CSV.
-pub const fn figure_column<R>(heading: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
-    Column { unit: Unit::Count, ..text_column(heading, of) }
+pub const fn figure_column<R>(heading: &'static str, value: fn(&R) -> CellValue) -> Column<R> {
+    Column { unit: Unit::Count, ..text_column(heading, value) }
 }
 
 /// A column for CSV only.
-pub const fn csv_column<R>(key: &'static str, of: fn(&R) -> CellValue) -> Column<R> {
-    Column { key, ..text_column("", of) }
+pub const fn csv_column<R>(key: &'static str, value: fn(&R) -> CellValue) -> Column<R> {
+    Column { key, ..text_column("", value) }
 }
 
 /// A number with this many decimals.

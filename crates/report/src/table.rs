@@ -69,13 +69,13 @@ impl Table {
         Table { title: title.into(), ..self }
     }
 
-    /// Keeps at most this many rows, and adds the number of omitted ones in column `told`.
-    pub fn truncate_rows(mut self, rows: usize, told: usize) -> Self {
+    /// Keeps at most this many rows, and adds the number of omitted ones in column `note_column`.
+    pub fn truncate_rows(mut self, rows: usize, note_column: usize) -> Self {
         let left_out = self.rows.len().saturating_sub(rows);
         if left_out > 0 {
             self.rows.truncate(rows);
             let mut last = vec![String::new(); self.columns.len()];
-            last[told] = format!("and {left_out} more (in JSON)");
+            last[note_column] = format!("and {left_out} more (in JSON)");
             self.rows.push(last);
         }
         self

@@ -11,14 +11,14 @@ use crate::error::Error;
 pub(crate) fn add_incidents(
     environment: &mut Map<String, Value>,
     incidents: &[Incident],
-    of: &str,
+    unit: &str,
 ) {
     let named = incidents.iter().map(|incident| {
-        let mut said = incident.to_json();
-        if !of.is_empty() {
-            said["pattern"] = of.into();
+        let mut entry = incident.to_json();
+        if !unit.is_empty() {
+            entry["pattern"] = unit.into();
         }
-        said
+        entry
     });
     add(environment, named.collect());
 }
@@ -28,22 +28,22 @@ pub(crate) fn add_noted(environment: &mut Map<String, Value>, other: &Map<String
     add(environment, recorded(other).cloned().collect());
 }
 
-fn add(environment: &mut Map<String, Value>, said: Vec<Value>) {
-    if said.is_empty() {
+fn add(environment: &mut Map<String, Value>, entries: Vec<Value>) {
+    if entries.is_empty() {
         return;
     }
     let all = environment.entry(CONSOLE_KEY).or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(all) = all {
-        all.extend(said);
+        all.extend(entries);
     }
 }
 
 /// One line for each console warning recorded in `environment` or in an environment inside it.
 pub(crate) fn lines(environment: &Map<String, Value>) -> Vec<String> {
     let several = environment.values().filter_map(Value::as_object).flat_map(recorded);
-    let line = |said: &Value| {
-        let line = said["line"].as_str().unwrap_or_default();
-        said["pattern"].as_str().map_or(line.to_string(), |of| format!("{of}: {line}"))
+    let line = |entry: &Value| {
+        let line = entry["line"].as_str().unwrap_or_default();
+        entry["pattern"].as_str().map_or(line.to_string(), |pattern| format!("{pattern}: {line}"))
     };
     recorded(environment).chain(several).map(line).collect()
 }

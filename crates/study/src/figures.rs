@@ -35,27 +35,29 @@ pub(crate) struct Figure {
 
 /// Every figure, in the order of reports. Reports, CSV and JSON all use this table.
 pub(crate) const FIGURES: &[Figure] = &[
-    figure("rounds", "rounds", Count, |seen| seen.count(|of| of.rounds)),
+    figure("rounds", "rounds", Count, |seen| seen.count(|counters| counters.rounds)),
     figure(ROUNDS_A_SECOND, "rounds a second", Ratio, |seen| {
         let seconds = seen.elapsed_ns().filter(|&ns| ns > 0.0)? / 1e9;
-        Some(seen.count(|of| of.rounds)? / seconds)
+        Some(seen.count(|counters| counters.rounds)? / seconds)
     }),
     figure("retry_mmap_drop", "faults that dropped their lock", Count, |seen| {
-        seen.with_locks()?.count(|of| of.retry_mmap_drop)
+        seen.with_locks()?.count(|counters| counters.retry_mmap_drop)
     })
     .counted("retry_mmap_drop of /proc/vmstat, where the kernel has it"),
     figure("retry_arrival", "tries after the first of a fault", Count, |seen| {
-        seen.count(|of| of.retry_arrival)
+        seen.count(|counters| counters.retry_arrival)
     }),
     figure("drops_per_round", "  drops a round", Ratio, |seen| {
-        seen.share(|of| of.retry_mmap_drop, |of| of.rounds)
+        seen.share(|counters| counters.retry_mmap_drop, |counters| counters.rounds)
     }),
     figure("retry_io_miss", "retries whose page was gone", Count, |seen| {
-        seen.with_locks()?.count(|of| of.retry_io_miss)
+        seen.with_locks()?.count(|counters| counters.retry_io_miss)
     })
     .counted("retry_io_miss of /proc/vmstat, where the kernel has it"),
     figure(MISSES_PER_DROP, "  misses a drop", Percent, |seen| {
-        let share = seen.with_locks()?.share(|of| of.retry_io_miss, |of| of.retry_mmap_drop);
+        let share = seen
+            .with_locks()?
+            .share(|counters| counters.retry_io_miss, |counters| counters.retry_mmap_drop);
         share.map(|share| share * 100.0)
     }),
     figure("vma_lock_refused", "VMA locks refused", Count, |seen| {
@@ -64,7 +66,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     .counted("vma_lock_abort and vma_lock_miss of /proc/vmstat")
     .when_nonzero(),
     figure("mmap_lock_shared", "mmap_lock taken to share it", Count, |seen| {
-        seen.count(|of| of.mmap_lock_shared)
+        seen.count(|counters| counters.mmap_lock_shared)
     })
     .counted("tracepoint mmap_lock_start_locking"),
     figure("mmap_lock_waits", "waits for mmap_lock", Count, |seen| {
@@ -81,9 +83,11 @@ pub(crate) const FIGURES: &[Figure] = &[
     .when_nonzero(),
     figure("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled))
         .when_nonzero(),
-    figure("bytes_read", "read from device", Bytes, |seen| seen.count(|of| of.bytes_read))
-        .counted("read_bytes of /proc/thread-self/io, summed over the threads of the job")
-        .less_is_better(),
+    figure("bytes_read", "read from device", Bytes, |seen| {
+        seen.count(|counters| counters.bytes_read)
+    })
+    .counted("read_bytes of /proc/thread-self/io, summed over the threads of the job")
+    .less_is_better(),
     figure("added_bytes", "added to the cache", Bytes, |seen| {
         let is_without_device = seen.run.counters.bytes_read.unwrap_or(0) == 0;
         seen.pages(seen.run.counters.data_pages_read).filter(|_| is_without_device)
@@ -94,14 +98,18 @@ pub(crate) const FIGURES: &[Figure] = &[
         Some(seen.read_bytes()? / used)
     })
     .counted("the same, by the bytes of the distinct pages that the accesses touch"),
-    figure("major_faults", "major faults", Count, |seen| seen.count(|of| of.major_faults))
-        .counted(
-            "ru_majflt of getrusage(RUSAGE_THREAD), or, of a job in a memory cgroup of its own, \
+    figure("major_faults", "major faults", Count, |seen| {
+        seen.count(|counters| counters.major_faults)
+    })
+    .counted(
+        "ru_majflt of getrusage(RUSAGE_THREAD), or, of a job in a memory cgroup of its own, \
              pgmajfault of memory.stat where that is more",
-        )
-        .less_is_better(),
-    figure("minor_faults", "minor faults", Count, |seen| seen.count(|of| of.minor_faults))
-        .counted("ru_minflt of getrusage(RUSAGE_THREAD)"),
+    )
+    .less_is_better(),
+    figure("minor_faults", "minor faults", Count, |seen| {
+        seen.count(|counters| counters.minor_faults)
+    })
+    .counted("ru_minflt of getrusage(RUSAGE_THREAD)"),
     figure(ELAPSED, "elapsed", Nanoseconds, |seen| seen.elapsed_ns())
         .counted("CLOCK_MONOTONIC, of the thread that takes longest")
         .less_is_better(),
@@ -113,21 +121,29 @@ pub(crate) const FIGURES: &[Figure] = &[
         .when_nonzero(),
     figure("evicted_bytes", "evicted", Bytes, |seen| seen.pages(seen.run.counters.evicted_pages))
         .counted("pages read less those that cachestat(2) still finds"),
-    figure("readahead_calls", "readahead calls", Count, |seen| seen.count(|of| of.readahead_calls)),
+    figure("readahead_calls", "readahead calls", Count, |seen| {
+        seen.count(|counters| counters.readahead_calls)
+    }),
     figure("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around))
         .when_nonzero(),
-    figure("async_readahead", "  asynchronous", Count, |seen| seen.count(|of| of.async_readahead))
-        .when_nonzero(),
-    figure("other_readahead", "  of other kinds", Count, |seen| {
-        let named = seen.count(|of| of.read_around)? + seen.count(|of| of.async_readahead)?;
-        Some((seen.count(|of| of.readahead_calls)? - named).max(0.0))
+    figure("async_readahead", "  asynchronous", Count, |seen| {
+        seen.count(|counters| counters.async_readahead)
     })
     .when_nonzero(),
-    figure("mmap_miss_max", "highest mmap_miss", Count, |seen| seen.count(|of| of.mmap_miss_max))
-        .when_nonzero(),
+    figure("other_readahead", "  of other kinds", Count, |seen| {
+        let named = seen.count(|counters| counters.read_around)?
+            + seen.count(|counters| counters.async_readahead)?;
+        Some((seen.count(|counters| counters.readahead_calls)? - named).max(0.0))
+    })
+    .when_nonzero(),
+    figure("mmap_miss_max", "highest mmap_miss", Count, |seen| {
+        seen.count(|counters| counters.mmap_miss_max)
+    })
+    .when_nonzero(),
     figure("itlb_misses", "ITLB misses", Count, |seen| seen.count(|of| of.itlb_misses))
         .when_nonzero(),
-    figure("itlb_walks", "ITLB walks", Count, |seen| seen.count(|of| of.itlb_walks)).when_nonzero(),
+    figure("itlb_walks", "ITLB walks", Count, |seen| seen.count(|counters| counters.itlb_walks))
+        .when_nonzero(),
 ];
 
 /// Key of a headline figure of jobs whose threads make rounds.
@@ -220,8 +236,8 @@ impl Figure {
 }
 
 impl FigureInput<'_> {
-    fn count(&self, of: fn(&Counters) -> Option<u64>) -> Option<f64> {
-        of(&self.run.counters).map(|count| count as f64)
+    fn count(&self, field: fn(&Counters) -> Option<u64>) -> Option<f64> {
+        field(&self.run.counters).map(|count| count as f64)
     }
 
     /// `part` divided by `whole`; `None` if `whole` is 0.
@@ -259,7 +275,7 @@ impl FigureInput<'_> {
     /// Bytes that entered the page cache: read from the device or, for a file without blocks,
     /// filled with zeros.
     pub(crate) fn read_bytes(&self) -> Option<f64> {
-        let read = self.count(|of| of.bytes_read);
+        let read = self.count(|counters| counters.bytes_read);
         let from_device = read.filter(|&read| read > 0.0);
         from_device.or_else(|| self.pages(self.run.counters.data_pages_read)).or(read)
     }
@@ -285,7 +301,7 @@ pub(crate) fn figure_inputs<'a, 'j>(
     let page_size = page_size.or(job.map(Job::page_size));
     let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
     // Bytes read from the device exclude files without blocks, so that a mix has no used pages.
-    let is_sparse = |job: &&Job| job.files.iter().filter(|of| of.file.sparse).count();
+    let is_sparse = |job: &&Job| job.files.iter().filter(|file| file.file.sparse).count();
     let job = job.filter(|job| [0, job.files.len()].contains(&is_sparse(job)));
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     let mut seen = Vec::with_capacity(record.runs.len());

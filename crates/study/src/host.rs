@@ -141,7 +141,7 @@ fn resolve_storage(
     let is_xfs = place.folios() == Filesystem::Xfs;
     let block_bytes = if is_xfs { place.block_bytes } else { page_size() };
     let given = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
-    let other = |given: bool, is_same: bool| given && !is_same;
+    let other = |is_given: bool, is_same: bool| is_given && !is_same;
     // If the directory does not match the job, the kernel engine creates the file on a loop device.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
         || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs))

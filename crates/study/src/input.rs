@@ -51,13 +51,13 @@ pub fn host_release() -> Option<String> {
     Some(text.trim().to_string())
 }
 
-/// Opens the regular file at `path`, and returns it with its size in bytes. `what` names its kind
+/// Opens the regular file at `path`, and returns it with its size in bytes. `label` names its kind
 /// in errors.
 ///
 /// # Errors
 /// When the file is missing, unreadable or not a regular file.
-pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
-    let failed = |reason| Error::Read { what, path: path.to_string(), reason };
+pub fn regular(label: &'static str, path: &str) -> Result<(File, u64), Error> {
+    let failed = |reason| Error::Read { what: label, path: path.to_string(), reason };
     let file = open(path).map_err(|error| failed(reason(&error)))?;
     let data = file.metadata().map_err(|error| failed(reason(&error)))?;
     match data.len() {
@@ -67,19 +67,23 @@ pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
     }
 }
 
-/// Reads the text file at `path`, of at most `most` bytes. `what` names its kind in errors.
+/// Reads the text file at `path`, of at most `most` bytes. `label` names its kind in errors.
 ///
 /// # Errors
 /// When the file is unreadable, longer than `most`, or not UTF-8.
-pub fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
+pub fn read(label: &'static str, path: &str, most: u64) -> Result<String, Error> {
     let reason = "it is no text (UTF-8)".to_string();
-    let bytes = read_bytes(what, path, most)?;
-    String::from_utf8(bytes).map_err(|_| Error::Read { what, path: path.to_string(), reason })
+    let bytes = read_bytes(label, path, most)?;
+    String::from_utf8(bytes).map_err(|_| Error::Read {
+        what: label,
+        path: path.to_string(),
+        reason,
+    })
 }
 
-/// Reads the file at `path`, of at most `most` bytes. `what` names its kind in errors.
-fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Error> {
-    let failed = |reason: String| Error::Read { what, path: path.to_string(), reason };
+/// Reads the file at `path`, of at most `most` bytes. `label` names its kind in errors.
+fn read_bytes(label: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Error> {
+    let failed = |reason: String| Error::Read { what: label, path: path.to_string(), reason };
     let file = open(path).map_err(|error| failed(reason(&error)))?;
     let too_long = || failed(format!("it is longer than {}", format_size(most)));
     match file.metadata() {

@@ -128,8 +128,8 @@ mod tests {
             |release: &str| nearest_kernel_warning(release, Kernel::nearest(release).unwrap());
         assert_eq!(warning("6.12.117+deb12-cloud-amd64"), None);
         assert_eq!(warning("6.18.3"), None);
-        let told = warning("6.2.0-39-generic").unwrap();
-        assert!(told.contains("Linux 6.2.0-39-generic") && told.contains("6.1, the nearest"));
+        let text = warning("6.2.0-39-generic").unwrap();
+        assert!(text.contains("Linux 6.2.0-39-generic") && text.contains("6.1, the nearest"));
         assert!(warning("7.9.1").unwrap().contains("7.3, the nearest"));
     }
 
@@ -161,7 +161,7 @@ mod tests {
         };
         assert_eq!(warning(&job(""), "6.12.3"), None);
         assert_eq!(warning(&job("file = 'f'"), "6.18.3"), None);
-        let told = warning(&job("file = 'f'"), "6.12.3").unwrap();
-        assert!(told.contains("Linux 6.12.3") && told.contains("those of 6.18"), "{told}");
+        let text = warning(&job("file = 'f'"), "6.12.3").unwrap();
+        assert!(text.contains("Linux 6.12.3") && text.contains("those of 6.18"), "{text}");
     }
 }

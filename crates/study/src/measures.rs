@@ -51,8 +51,8 @@ impl Serialize for RecordMeasurements {
 impl<'de> Deserialize<'de> for RecordMeasurements {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let by_key: BTreeMap<String, Option<Measurement>> = BTreeMap::deserialize(deserializer)?;
-        let of = |figure: &Figure| by_key.get(figure.key).copied().flatten();
-        Ok(RecordMeasurements(FIGURES.iter().map(of).collect()))
+        let measure = |figure: &Figure| by_key.get(figure.key).copied().flatten();
+        Ok(RecordMeasurements(FIGURES.iter().map(measure).collect()))
     }
 }
 

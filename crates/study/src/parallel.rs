@@ -15,16 +15,16 @@ const MIN_ADDRESS_SPACE: u64 = 1 << 30;
 /// The error of an item. Later items may not have run then.
 pub fn map<T: Send, R: Send, E: Send>(
     items: Vec<T>,
-    of: impl Fn(T) -> Result<R, E> + Send + Sync,
+    work: impl Fn(T) -> Result<R, E> + Send + Sync,
 ) -> Result<Vec<R>, E> {
     let space = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
     let threads = items.len() > 1 && space >= MIN_ADDRESS_SPACE;
     match threads.then(|| ThreadPoolBuilder::new().build()) {
         // Items vary widely in cost, so each is stolen alone.
         Some(Ok(pool)) => {
-            let done = items.into_par_iter().with_max_len(1).map(of);
+            let done = items.into_par_iter().with_max_len(1).map(work);
             pool.install(|| done.collect())
         }
-        _ => items.into_iter().map(of).collect(),
+        _ => items.into_iter().map(work).collect(),
     }
 }

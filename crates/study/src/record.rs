@@ -130,7 +130,9 @@ fn maps_code(job: &JobSpec) -> bool {
     let is_exec =
         |protection: &Option<String>| protection.as_deref() == Some(SplitProt::Exec.name());
     let mut steps = job.thread.iter().flat_map(|thread| &thread.phase);
-    let maps = |of: &MappingSpec| of.exec || of.elf || is_exec(&of.split_prot);
+    let maps = |mapping_spec: &MappingSpec| {
+        mapping_spec.exec || mapping_spec.elf || is_exec(&mapping_spec.split_prot)
+    };
     job.mapping.iter().any(maps) || steps.any(|step| is_exec(&step.mprotect))
 }
 
@@ -138,9 +140,9 @@ fn maps_code(job: &JobSpec) -> bool {
 pub(crate) fn foreign_note(record: &Record) -> Option<String> {
     let kept = record.environment.get("runs_kept_with_foreign_eviction").and_then(Value::as_u64);
     kept.filter(|&kept| kept > 0).map(|kept| {
-        let of = record.runs.len();
+        let total = record.runs.len();
         format!(
-            "Warning: in {kept} of {of} runs something else removed pages of the file from the \
+            "Warning: in {kept} of {total} runs something else removed pages of the file from the \
              cache."
         )
     })

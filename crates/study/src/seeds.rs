@@ -96,7 +96,8 @@ pub fn warnings(cells: &[RanJob], took: Duration) -> Result<Vec<String>, Error> 
     };
     let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();
     let warning = |(at, cell): (usize, &&RanJob)| {
-        let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
+        let others =
+            read.iter().filter(|(number, _)| *number == at).flat_map(|(_, read)| read).copied();
         let own = spread::bytes_read(cell.record);
         let own = own.into_iter().filter(|_| cell.job.engine == EngineKind::Model);
         spread::warning(cell.name, &SampleStats::from_sorted(own.chain(others).collect())?)

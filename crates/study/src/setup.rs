@@ -77,8 +77,8 @@ pub fn records_setup(records: &[Record]) -> Part {
 /// Joins the non-empty parts of each line.
 pub(crate) fn facts(lines: Vec<SetupLine>) -> Part {
     let fact = |(label, parts): SetupLine| {
-        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        (label.to_string(), said.join(", "))
+        let shown: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (label.to_string(), shown.join(", "))
     };
     Part::Facts(lines.into_iter().map(fact).collect())
 }
@@ -262,11 +262,11 @@ fn memory(job: &JobSpec) -> String {
         ("memory.high", &job.memory_high),
         ("memory.max", &job.memory_max),
     ];
-    let given = limits
+    let set_limits = limits
         .into_iter()
         .filter_map(|(name, text)| size(text).map(|limit| format!("{name} {}", bytes(limit))));
-    let given: Vec<String> = given.collect();
-    if given.is_empty() { "no limit".to_string() } else { given.join(", ") }
+    let set_limits: Vec<String> = set_limits.collect();
+    if set_limits.is_empty() { "no limit".to_string() } else { set_limits.join(", ") }
 }
 
 /// The kernel of `record`, with the names of `series`.
@@ -380,14 +380,14 @@ mod tests {
         let job = JobFlags::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
         let mut environment = serde_json::Map::new();
         environment.insert("kernel".into(), "6.12.1".into());
-        let said = |environment: &serde_json::Map<String, Value>| {
+        let facts = |environment: &serde_json::Map<String, Value>| {
             let job = job.clone().validate(None).unwrap();
             kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()), None)
         };
-        assert_eq!(said(&environment), "Linux 6.12.1, the running one");
+        assert_eq!(facts(&environment), "Linux 6.12.1, the running one");
         environment.insert("image".into(), "bzImage".into());
         environment.insert("series_switches".into(), serde_json::json!({ "vma_retry": "1" }));
-        assert_eq!(said(&environment), "Linux 6.12.1 with vma_retry = 1, booted from 'bzImage'");
+        assert_eq!(facts(&environment), "Linux 6.12.1 with vma_retry = 1, booted from 'bzImage'");
     }
 
     #[test]

@@ -27,13 +27,13 @@ pub fn outcomes(
     figure: impl Fn(f64) -> String,
     range: impl Fn(f64, f64) -> String,
 ) -> String {
-    let of = |mode: &Mode| match mode.count {
+    let text = |mode: &Mode| match mode.count {
         1 => format!("1 ends at {}", figure(mode.mean)),
         count => {
             format!("{count} end near {} ({})", figure(mode.mean), range(mode.min, mode.max))
         }
     };
-    modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
+    modes.iter().rev().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Bytes read in each run of `record` that has the figure.

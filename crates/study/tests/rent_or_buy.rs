@@ -81,9 +81,9 @@ fn print_ratios(jobs: &[(u64, Costs)]) {
 #[ignore = "10,000 jobs with each series: minutes in a release build"]
 fn random_jobs() {
     let numbers = (0..JOBS).collect();
-    let of = |number| Ok::<_, ()>(costs(&drawn(number)).map(|costs| (number, costs)));
+    let priced = |number| Ok::<_, ()>(costs(&drawn(number)).map(|costs| (number, costs)));
     let all: Vec<_> =
-        parallel::map(numbers, of).expect("none fails").into_iter().flatten().collect();
+        parallel::map(numbers, priced).expect("none fails").into_iter().flatten().collect();
     let differ = |costs: &Costs| costs[2] != costs[0] || costs[2] != costs[1];
     for (name, rest) in
         [("even numbers, by which the constants were chosen", 0), ("odd numbers", 1)]

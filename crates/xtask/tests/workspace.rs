@@ -98,8 +98,8 @@ fn packages() -> Vec<Package> {
         let name = text(&package["name"]);
         let of_kind = |dev: bool| {
             let all = package["dependencies"].as_array().expect("a list of dependencies");
-            let of = all.iter().filter(|used| (used["kind"] == "dev") == dev);
-            of.map(|used| text(&used["name"])).filter(|used| *used != name).collect()
+            let uses = all.iter().filter(|used| (used["kind"] == "dev") == dev);
+            uses.map(|used| text(&used["name"])).filter(|used| *used != name).collect()
         };
         Package { uses: of_kind(false), tests_use: of_kind(true), name }
     };

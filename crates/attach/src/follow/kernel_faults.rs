@@ -117,8 +117,8 @@ impl WatchedProcess {
         let at_ns = now_ns();
         for watched in &mut self.watched {
             watched.scan(page_table, |address| {
-                let what = EventKind::Fault { address, kind: FaultKind::Scanned };
-                take(Event { at_ns, pid, tid: pid, kind: what });
+                let kind = EventKind::Fault { address, kind: FaultKind::Scanned };
+                take(Event { at_ns, pid, tid: pid, kind });
             });
         }
     }

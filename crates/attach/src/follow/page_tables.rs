@@ -62,8 +62,8 @@ impl PageTablePoller {
 
     pub fn for_children() -> Result<PageTablePoller, Error> {
         let mut opened = PageTablePoller::for_processes()?;
-        let there = process::children(std::process::id())?;
-        opened.initial_children = Some(there.into_iter().collect());
+        let children = process::children(std::process::id())?;
+        opened.initial_children = Some(children.into_iter().collect());
         Ok(opened)
     }
 

@@ -122,8 +122,8 @@ impl PerfFollower {
         perf::each_thread(pid, |tid| self.follow(tid, &[]), refused)?;
         self.processes.insert(pid);
         let at_ns = now_ns();
-        let told = |range| Event { at_ns, pid, tid: pid, kind: EventKind::Map(range) };
-        self.initial_events.extend(process::maps(pid)?.into_iter().map(told));
+        let map_event = |range| Event { at_ns, pid, tid: pid, kind: EventKind::Map(range) };
+        self.initial_events.extend(process::maps(pid)?.into_iter().map(map_event));
         Ok(())
     }
 
@@ -148,10 +148,10 @@ impl PerfFollower {
             faults(MAJOR_FAULTS),
             faults(MINOR_FAULTS),
         ];
-        let told = if self.has_faults { kinds.len() } else { 1 };
+        let reported = if self.has_faults { kinds.len() } else { 1 };
         let mut opened = Vec::new();
         for (cpu, targets) in self.rings.targets() {
-            for (attributes, target) in kinds.iter().zip(targets).take(told) {
+            for (attributes, target) in kinds.iter().zip(targets).take(reported) {
                 opened.push(perf::open_into(target, attributes, tid, cpu)?);
             }
         }
@@ -252,8 +252,8 @@ impl LostRecords {
 fn fault_event(sample: &PerfRecord<'_>, is_minor: bool) -> Event {
     let origin = sample.origin();
     let kind = if is_minor { FaultKind::Minor } else { FaultKind::Major };
-    let what = EventKind::Fault { address: sample.address().unwrap_or(0), kind };
-    Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, kind: what }
+    let fault = EventKind::Fault { address: sample.address().unwrap_or(0), kind };
+    Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, kind: fault }
 }
 
 /// Whether perf reports faults inside system calls to this user: whether events without
@@ -291,18 +291,18 @@ mod tests {
 
     #[test]
     fn reports_lost_records_once() {
-        let told = |lost: &mut LostRecords, records| {
-            let what = EventKind::Lost { records };
-            lost.without_reported(Event { at_ns: 0, pid: 1, tid: 1, kind: what })
+        let count_lost = |lost: &mut LostRecords, records| {
+            let lost_event = EventKind::Lost { records };
+            lost.without_reported(Event { at_ns: 0, pid: 1, tid: 1, kind: lost_event })
                 .map(|event| event.kind)
         };
         let mut lost = LostRecords::default();
-        assert_eq!(told(&mut lost, 5), Some(EventKind::Lost { records: 5 }));
+        assert_eq!(count_lost(&mut lost, 5), Some(EventKind::Lost { records: 5 }));
         assert_eq!(lost.add_total(5), None);
         assert_eq!(lost.add_total(12), Some(7));
         // PERF_RECORD_LOST comes late, in one or several records, and includes later losses.
-        assert_eq!(told(&mut lost, 3), None);
-        assert_eq!(told(&mut lost, 6), Some(EventKind::Lost { records: 2 }));
+        assert_eq!(count_lost(&mut lost, 3), None);
+        assert_eq!(count_lost(&mut lost, 6), Some(EventKind::Lost { records: 2 }));
         assert_eq!((lost.add_total(14), lost.add_total(15)), (None, Some(1)));
     }
 }

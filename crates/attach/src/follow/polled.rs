@@ -86,8 +86,8 @@ impl PolledProcess {
         is_there
     }
 
-    fn emit(&self, what: EventKind, tell: &mut dyn FnMut(Event)) {
-        tell(Event { at_ns: now_ns(), pid: self.pid, tid: self.pid, kind: what });
+    fn emit(&self, kind: EventKind, tell: &mut dyn FnMut(Event)) {
+        tell(Event { at_ns: now_ns(), pid: self.pid, tid: self.pid, kind });
     }
 
     /// Returns whether the PID still denotes the same process; emits an exec if its image changed.
@@ -127,8 +127,8 @@ impl PolledProcess {
         let mut mapped = HashMap::with_capacity(ranges.len());
         for range in ranges {
             if self.maps.get(&range.address) != Some(&range) {
-                let what = EventKind::Map(range.clone());
-                tell(Event { at_ns, pid: self.pid, tid: self.pid, kind: what });
+                let kind = EventKind::Map(range.clone());
+                tell(Event { at_ns, pid: self.pid, tid: self.pid, kind });
                 let is_kept = |before: &MappedRange| before.address != range.address;
                 self.initial_maps.retain(is_kept);
             }
@@ -158,8 +158,8 @@ impl PolledProcess {
         let at_ns = now_ns();
         for watched in &mut self.watched {
             watched.scan(page_table, |address| {
-                let what = EventKind::Fault { address, kind: FaultKind::Scanned };
-                tell(Event { at_ns, pid, tid: pid, kind: what });
+                let kind = EventKind::Fault { address, kind: FaultKind::Scanned };
+                tell(Event { at_ns, pid, tid: pid, kind });
             });
         }
         self.scanned_at_faults = faults;

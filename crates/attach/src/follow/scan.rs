@@ -112,9 +112,9 @@ pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<Vec<Range<u64>>> {
 
 /// Fails on kernels without PAGEMAP_SCAN.
 pub fn check_supported() -> Result<(), Error> {
-    let what = "reading the page tables (PAGEMAP_SCAN)";
+    let action = "reading the page tables (PAGEMAP_SCAN)";
     let remedy = "use Linux 6.7 or later, or permit perf events";
-    let refused = |cause| Error::refusal(what, cause, remedy);
+    let refused = |cause| Error::refusal(action, cause, remedy);
     let own = PageTable(File::open("/proc/self/pagemap").map_err(refused)?);
     let page_bytes = rustix::param::page_size() as u64;
     own.scan_step(page_bytes, 2 * page_bytes, &mut [PresentRegion::default()]).map_err(refused)?;

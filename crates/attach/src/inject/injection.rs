@@ -394,9 +394,9 @@ impl Injection {
             .map_err(|error| self.read_refusal("reading its system call", error))
     }
 
-    fn read_refusal(&self, what: &'static str, error: io::Error) -> Refusal {
+    fn read_refusal(&self, action: &'static str, error: io::Error) -> Refusal {
         match Errno::from_io_error(&error) {
-            Some(errno @ (Errno::ACCESS | Errno::PERM)) => self.forbidden(what, errno),
+            Some(errno @ (Errno::ACCESS | Errno::PERM)) => self.forbidden(action, errno),
             _ => self.gone(),
         }
     }
@@ -411,14 +411,14 @@ impl Injection {
         }
     }
 
-    fn forbidden(&self, what: &'static str, errno: Errno) -> Refusal {
+    fn forbidden(&self, action: &'static str, errno: Errno) -> Refusal {
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
         let remedy = if matches!(scope.trim(), "" | "0") {
             "run as the program's user, or as root; a container needs the capability SYS_PTRACE"
         } else {
             "run as root, or set the sysctl kernel.yama.ptrace_scope to 0"
         };
-        Refusal::Forbidden { tid: self.tid, what, errno, remedy }
+        Refusal::Forbidden { tid: self.tid, what: action, errno, remedy }
     }
 
     fn gone(&self) -> Refusal {

@@ -52,7 +52,8 @@ impl PageReclaimer {
     /// Reclaims the pages that are due, if a batch is complete or the interval has elapsed.
     pub fn reclaim(&mut self) {
         let is_time = self.last_reclaim.is_none_or(|taken| taken.elapsed() >= RECLAIM_INTERVAL);
-        let is_any_due = self.processes.values().any(|of| of.recent.due().next().is_some());
+        let is_any_due =
+            self.processes.values().any(|process| process.recent.due().next().is_some());
         if !is_any_due || self.touches < MIN_BATCH && !is_time {
             return;
         }

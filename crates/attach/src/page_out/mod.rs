@@ -75,8 +75,8 @@ impl PageOut {
                         Some(libc::ESRCH) => return Ok(()),
                         Some(libc::ENOMEM | libc::EINVAL) => 1,
                         _ => {
-                            let what = "taking pages from a process (process_madvise)";
-                            return Err(Error::refusal(what, cause, "run this as real root"));
+                            let action = "taking pages from a process (process_madvise)";
+                            return Err(Error::refusal(action, cause, "run this as real root"));
                         }
                     },
                 };

@@ -40,8 +40,11 @@ impl RecentPages {
     /// Records a touch of the page at `address`.
     pub fn touch(&mut self, tid: u32, address: u64) {
         // A repeated fault on the page: it was reclaimed before the thread could use it.
-        self.pages.retain(|of| of.address != address);
-        self.pages.iter_mut().filter(|of| of.tid == tid).for_each(|of| of.thread_touches += 1);
+        self.pages.retain(|page| page.address != address);
+        self.pages
+            .iter_mut()
+            .filter(|page| page.tid == tid)
+            .for_each(|page| page.thread_touches += 1);
         let (number, since, tries, is_late) = (self.touched, 0, 0, false);
         self.pages.push_back(RecentPage {
             address,
@@ -56,7 +59,7 @@ impl RecentPages {
 
     /// Addresses of the pages due for reclaim.
     pub fn due(&self) -> impl Iterator<Item = u64> {
-        self.pages.iter().filter(|of| of.is_due(self.touched)).map(|of| of.address)
+        self.pages.iter().filter(|page| page.is_due(self.touched)).map(|page| page.address)
     }
 
     /// Counts pages still present after [`MAX_OPEN_PAGES`] touches of others; each is counted once.
@@ -65,27 +68,30 @@ impl RecentPages {
         let late = self
             .pages
             .iter_mut()
-            .filter(|of| of.touches_since(touched) > MAX_OPEN_PAGES && !of.is_late);
-        late.map(|of| of.is_late = true).count() as u64
+            .filter(|page| page.touches_since(touched) > MAX_OPEN_PAGES && !page.is_late);
+        late.map(|page| page.is_late = true).count() as u64
     }
 
     /// Drops the due pages that are no longer present, and counts an attempt for the others.
     pub fn retain_due(&mut self, is_there: impl Fn(u64) -> bool) {
         let touched = self.touched;
-        self.pages.retain(|of| !of.is_due(touched) || is_there(of.address));
-        self.pages.iter_mut().filter(|of| of.is_due(touched)).for_each(|of| of.tries += 1);
+        self.pages.retain(|page| !page.is_due(touched) || is_there(page.address));
+        self.pages.iter_mut().filter(|page| page.is_due(touched)).for_each(|page| page.tries += 1);
     }
 
     /// Whether the oldest page is overdue.
     pub fn is_any_old(&self) -> bool {
-        self.pages.front().is_some_and(|of| of.touches_since(self.touched) > MAX_PROCESS_TOUCHES)
+        self.pages
+            .front()
+            .is_some_and(|page| page.touches_since(self.touched) > MAX_PROCESS_TOUCHES)
     }
 
     /// Drops pages that resisted [`MAX_TRIES`] attempts. Returns how many of them
     /// [`RecentPages::count_late`] had not counted.
     pub fn remove_tried(&mut self) -> u64 {
-        let left = self.pages.iter().filter(|of| of.tries >= MAX_TRIES && !of.is_late).count();
-        self.pages.retain(|of| of.tries < MAX_TRIES);
+        let left =
+            self.pages.iter().filter(|page| page.tries >= MAX_TRIES && !page.is_late).count();
+        self.pages.retain(|page| page.tries < MAX_TRIES);
         left as u64
     }
 }

@@ -100,19 +100,19 @@ impl<'a> PerfRecord<'a> {
     /// Converts the record to an event; `None` for samples and irrelevant records.
     pub(crate) fn event(&self) -> Option<Event> {
         let RecordOrigin { pid, tid, at_ns } = self.origin();
-        let event = |what| Some(Event { at_ns, pid, tid, kind: what });
+        let event = |kind| Some(Event { at_ns, pid, tid, kind });
         match self.kind {
             RecordKind::Mmap2 => event(EventKind::Map(self.mapped_range()?)),
             RecordKind::Comm if self.flags & MISC_COMM_EXEC != 0 => event(EventKind::Exec),
             // The trailing TID is the parent's; the body has the child's.
             RecordKind::Fork | RecordKind::Exit => {
                 let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
-                let what = if self.kind == RecordKind::Fork {
+                let change = if self.kind == RecordKind::Fork {
                     EventKind::Fork { parent: parent? }
                 } else {
                     EventKind::Exit
                 };
-                Some(Event { at_ns, pid: pid?, tid: tid?, kind: what })
+                Some(Event { at_ns, pid: pid?, tid: tid?, kind: change })
             }
             RecordKind::Lost => event(EventKind::Lost { records: u64_at(self.body, 8)? }),
             RecordKind::LostSamples => event(EventKind::Lost { records: u64_at(self.body, 0)? }),

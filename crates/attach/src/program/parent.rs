@@ -50,11 +50,11 @@ pub fn run(
     let child = command.spawn().map_err(|error| launch_error(program, &error))?;
     let pid = child.id().cast_signed();
     loop {
-        if let Some(came) = waited.next()
-            && came.is_to_forward(pid)
+        if let Some(signal_info) = waited.next()
+            && signal_info.is_to_forward(pid)
         {
             // SAFETY: the child has not been reaped, so its PID cannot have been reused.
-            unsafe { libc::kill(pid, came.signal) };
+            unsafe { libc::kill(pid, signal_info.signal) };
         }
         // Pending signals of one number coalesce, so one SIGCHLD may stand for several changes.
         while let Some(change) = poll_child(pid) {
@@ -140,9 +140,9 @@ fn has_child_event(pid: i32) -> bool {
     let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: siginfo_t may be all zero; it stays so if nothing has changed.
     unsafe {
-        let mut told: libc::siginfo_t = std::mem::zeroed();
-        let asked = libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut told, flags);
-        asked != 0 || told.si_pid() != 0
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let asked = libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut info, flags);
+        asked != 0 || info.si_pid() != 0
     }
 }
 

@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn scripts_name_their_interpreters() {
-        let of = |text: &str| script_interpreter(text.as_bytes());
-        assert_eq!(of("/bin/sh\necho"), Some("/bin/sh".into()));
-        assert_eq!(of(" /usr/bin/env  python3 \n"), Some("/usr/bin/env".into()));
-        assert_eq!(of("\n"), None);
+        let interpreter = |text: &str| script_interpreter(text.as_bytes());
+        assert_eq!(interpreter("/bin/sh\necho"), Some("/bin/sh".into()));
+        assert_eq!(interpreter(" /usr/bin/env  python3 \n"), Some("/usr/bin/env".into()));
+        assert_eq!(interpreter("\n"), None);
     }
 
     #[test]

@@ -152,8 +152,9 @@ impl Tracepoints {
         process::check_is_process(pid)?;
         perf::each_thread(pid, |tid| self.follow(tid, &[]), perf_error)?;
         let at_ns = now_ns();
-        let told = |range| TraceEvent { at_ns, pid, tid: pid, kind: TraceEventKind::Map(range) };
-        self.initial_events.extend(process::maps(pid)?.into_iter().map(told));
+        let map_event =
+            |range| TraceEvent { at_ns, pid, tid: pid, kind: TraceEventKind::Map(range) };
+        self.initial_events.extend(process::maps(pid)?.into_iter().map(map_event));
         Ok(())
     }
 
@@ -219,16 +220,11 @@ pub fn enable_events(events: &[RawFd]) {
 fn parse_record(record: &PerfRecord<'_>, points: &TracepointTable) -> Option<TraceEvent> {
     if record.kind == RecordKind::Sample {
         let origin = record.origin();
-        let what = points.decode(record.raw()?)?;
-        return Some(TraceEvent {
-            at_ns: origin.at_ns,
-            pid: origin.pid,
-            tid: origin.tid,
-            kind: what,
-        });
+        let kind = points.decode(record.raw()?)?;
+        return Some(TraceEvent { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, kind });
     }
-    let event::Event { at_ns, pid, tid, kind: what } = record.event()?;
-    let what = match what {
+    let event::Event { at_ns, pid, tid, kind } = record.event()?;
+    let kind = match kind {
         event::EventKind::Map(range) => TraceEventKind::Map(range),
         event::EventKind::Fork { parent } => TraceEventKind::Fork { parent },
         event::EventKind::Exec => TraceEventKind::Exec,
@@ -236,7 +232,7 @@ fn parse_record(record: &PerfRecord<'_>, points: &TracepointTable) -> Option<Tra
         event::EventKind::Lost { records } => TraceEventKind::Lost { records },
         event::EventKind::Fault { .. } => return None,
     };
-    Some(TraceEvent { at_ns, pid, tid, kind: what })
+    Some(TraceEvent { at_ns, pid, tid, kind })
 }
 
 fn perf_error(cause: io::Error) -> Error {

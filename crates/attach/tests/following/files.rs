@@ -69,21 +69,21 @@ pub fn opens_nothing_but_mapped_files(bench: &Bench) {
         .expect("a FIFO");
     assert_eq!(is_meant(), is_root);
     // Opens a file for an altered description of the mapping.
-    let told = |change: &dyn Fn(&mut MappedFile)| {
-        let mut told = range.clone();
-        change(told.file.as_mut().expect("a file"));
-        file::open(program.pid(), &told).map(|file| file.metadata().expect("a file").ino())
+    let changed_range = |change: &dyn Fn(&mut MappedFile)| {
+        let mut changed = range.clone();
+        change(changed.file.as_mut().expect("a file"));
+        file::open(program.pid(), &changed).map(|file| file.metadata().expect("a file").ino())
     };
-    assert!(told(&|file| file.path = path.clone()).is_ok() == is_root);
-    assert!(told(&|file| file.path = other.clone()).is_ok() == is_root);
+    assert!(changed_range(&|file| file.path = path.clone()).is_ok() == is_root);
+    assert!(changed_range(&|file| file.path = other.clone()).is_ok() == is_root);
     let in_memory = "/dev/shm".metadata_device();
     if let Some((major, minor)) = in_memory {
-        let refused = told(&|file| (file.id.major, file.id.minor) = (major, minor));
+        let refused = changed_range(&|file| (file.id.major, file.id.minor) = (major, minor));
         let reason = refused.expect_err("it is in memory").to_string();
         assert!(reason.contains("tmpfs is no filesystem of local storage"), "{reason}");
     }
-    assert!(told(&|file| file.id.inode += 1).is_err());
-    assert!(told(&|file| file.id.minor += 1000).is_err());
+    assert!(changed_range(&|file| file.id.inode += 1).is_err());
+    assert!(changed_range(&|file| file.id.minor += 1000).is_err());
     end(program);
 }
 

@@ -30,12 +30,12 @@ pub fn lists_many_mappings(bench: &Bench) {
     for way in [FollowMethod::PerfEvents, FollowMethod::PageTables] {
         let mut follower = Follower::for_processes_with(way).expect("events");
         follower.add(program.pid()).expect("it runs");
-        let mut told = 0;
+        let mut mappings = 0;
         let mut take = |event: filemap_attach::Event| {
-            told += usize::from(matches!(event.kind, EventKind::Map(_)));
+            mappings += usize::from(matches!(event.kind, EventKind::Map(_)));
         };
         follower.read_events(&mut take).expect("events");
-        assert_eq!(told, found.len());
+        assert_eq!(mappings, found.len());
     }
     program.end();
 }

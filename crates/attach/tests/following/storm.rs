@@ -34,14 +34,14 @@ fn storm(period: Duration) -> Storm {
         EventKind::Lost { records } => lost += records,
         _ => other += 1,
     };
-    let said = std::thread::spawn(move || (program.says(), program));
+    let output = std::thread::spawn(move || (program.says(), program));
     let used = cpu_ns();
-    while !said.is_finished() {
+    while !output.is_finished() {
         std::thread::sleep(period);
         follower.wait(Duration::from_millis(10)).expect("events");
         follower.read_events(&mut take).expect("events");
     }
-    let (numbers, program) = said.join().expect("a thread");
+    let (numbers, program) = output.join().expect("a thread");
     while follower.wait(Duration::from_millis(50)).expect("events") {
         follower.read_events(&mut take).expect("events");
     }
@@ -76,27 +76,27 @@ pub fn reports_single_faults_soon(bench: &Bench) {
     program.says();
     follower.read_events(&mut |_| {}).expect("events");
     program.go();
-    let said = std::thread::spawn(move || (program.says(), program));
-    let (mut told, mut late_ns, mut reads) = (0_u64, 0, 0_u64);
+    let output = std::thread::spawn(move || (program.says(), program));
+    let (mut faults, mut late_ns, mut reads) = (0_u64, 0, 0_u64);
     let (begin, used) = (Instant::now(), cpu_ns());
-    while !said.is_finished() {
+    while !output.is_finished() {
         follower.wait(Duration::from_millis(10)).expect("events");
         reads += 1;
         let now_ns = filemap_attach::now_ns();
         let mut take = |event: Event| {
-            told += 1;
+            faults += 1;
             late_ns += now_ns.saturating_sub(event.at_ns);
         };
         follower.read_events(&mut take).expect("events");
     }
     let used = cpu_ns() - used;
     println!(
-        "single faults: {told} told by {reads} reads; {} ns of CPU an event, {} ns late, {} ns a \
+        "single faults: {faults} told by {reads} reads; {} ns of CPU an event, {} ns late, {} ns a \
          fault",
-        used / told.max(1),
-        late_ns / told.max(1),
+        used / faults.max(1),
+        late_ns / faults.max(1),
         begin.elapsed().as_nanos() / u128::from(pages)
     );
-    assert!(told >= pages);
-    said.join().expect("a thread").1.end();
+    assert!(faults >= pages);
+    output.join().expect("a thread").1.end();
 }

@@ -142,10 +142,13 @@ fn check_ends(program: &Job) -> Result<(), Error> {
 
 /// A warning if `flags` give the model another machine than the measured one.
 fn other_machine(flags: &JobFlags) -> Option<String> {
-    let given: Vec<String> =
+    let flags_given: Vec<String> =
         JobFlags { machine: None, ..flags.clone() }.flags().into_iter().collect();
-    (!given.is_empty()).then(|| {
-        format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
+    (!flags_given.is_empty()).then(|| {
+        format!(
+            "the model has {}, and what was measured is this machine as it is",
+            flags_given.join(" ")
+        )
     })
 }
 

@@ -44,7 +44,8 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
             RANDOM.join(" and ")
         )));
     }
-    let with_programs = args.series.is_empty() || args.series.iter().any(|of| of == OF_PROGRAMS);
+    let with_programs =
+        args.series.is_empty() || args.series.iter().any(|series| series == OF_PROGRAMS);
     let (programs, absent) = if with_programs { programs(args.full) } else { Default::default() };
     let options = PublishedOptions { seeds: args.seeds, full: args.full, programs, absent };
     let plan = PublishedPlan::select(&args.series, &options)?;

@@ -56,8 +56,8 @@ fn show(path: &str) -> Result<Outcome, Error> {
     let target = OutputFile::stdout()?;
     let job = recording::read_job(path)?;
     let mut text = String::new();
-    for said in &job.approximations {
-        text += &format!("# {said}.\n");
+    for approximation in &job.approximations {
+        text += &format!("# {approximation}.\n");
     }
     let toml = toml::to_string(&job.program);
     text += &toml.map_err(|error| Error::CannotRun(format!("{path}: {error}; shorten it")))?;
@@ -94,9 +94,9 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     print_import_summary(&mut OutputFile::stdout()?, &imported, name)
 }
 
-/// Path of the recording of `what`: `out` if given, else a default that must not exist.
-fn output_path(out: Option<&str>, what: &str) -> Result<String, Error> {
-    let usual = format!("{what}{ENDING}");
+/// Path of the recording of `subject`: `out` if given, else a default that must not exist.
+fn output_path(out: Option<&str>, subject: &str) -> Result<String, Error> {
+    let usual = format!("{subject}{ENDING}");
     match out {
         Some(name) => Ok(name.to_string()),
         None if std::fs::symlink_metadata(&usual).is_ok() => Err(Error::Usage(format!(

@@ -117,9 +117,9 @@ pub fn schema(args: &SchemaArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Error {
+fn unknown<'a>(category: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let known = known.collect::<Vec<_>>().join(", ");
-    Error::Usage(format!("there is no {what} '{name}'; give one of {known}"))
+    Error::Usage(format!("there is no {category} '{name}'; give one of {known}"))
 }
 
 fn not_written(directory: &str, error: &io::Error) -> Error {

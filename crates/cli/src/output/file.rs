@@ -150,11 +150,11 @@ fn open(path: &Path, make: Make) -> io::Result<Sink> {
         ResolvedPath::Descriptor(number) => return inherited(number).map(Sink::Stream),
         ResolvedPath::Entry(entry) => entry,
     };
-    let there = match fs::metadata(&entry) {
+    let existing = match fs::metadata(&entry) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         other => Some(other?),
     };
-    let Some(data) = there else {
+    let Some(data) = existing else {
         // The path led through the descriptor of another process to a file without a name.
         if fs::metadata(path).is_ok() {
             return Err(io::Error::other("it has no name"));

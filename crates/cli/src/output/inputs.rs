@@ -29,22 +29,22 @@ impl Inputs {
     /// The inputs of the job `input`, with the kernel images of `flags` and their modules.
     pub fn from_flags(flags: &JobFlagValues, input: &JobInput) -> Self {
         let mut files = Vec::new();
-        let mut add = |what: String, path: &str| files.push((what, path.to_string()));
+        let mut add = |label: String, path: &str| files.push((label, path.to_string()));
         let spec = &input.spec;
         input.path.iter().for_each(|path| add("the job file".to_string(), path));
         for file in &spec.file {
-            let what = if spec.is_single_mapping() {
+            let label = if spec.is_single_mapping() {
                 "--file".to_string()
             } else {
                 format!("the file '{}' of the job file", file.name)
             };
-            file.path.iter().for_each(|path| add(what.clone(), path));
+            file.path.iter().for_each(|path| add(label.clone(), path));
         }
         let of_phases = spec.thread.iter().flat_map(|thread| &thread.phase);
         for path in of_phases.filter_map(|phase| phase.accesses_file.as_ref()) {
             let is_flag = input.flags.accesses_file.is_some();
-            let what = if is_flag { "--accesses-file" } else { "the accesses_file of a phase" };
-            add(what.to_string(), path);
+            let label = if is_flag { "--accesses-file" } else { "the accesses_file of a phase" };
+            add(label.to_string(), path);
         }
         flags.image.iter().chain(&spec.image).for_each(|path| add("--image".to_string(), path));
         let modules = flags.modules.iter().chain(&spec.modules).cloned().collect();
@@ -60,9 +60,9 @@ impl Inputs {
         self.open.extend(others.open);
     }
 
-    /// Adds the file at `path`, described by `what`.
-    pub fn add(&mut self, what: &str, path: &str) {
-        self.files.push((what.to_string(), path.to_string()));
+    /// Adds the file at `path`, described by `label`.
+    pub fn add(&mut self, label: &str, path: &str) {
+        self.files.push((label.to_string(), path.to_string()));
     }
 
     /// Adds the program at `path` and what it may read with these `arguments`: files named by
@@ -84,16 +84,16 @@ impl Inputs {
     }
 
     /// Adds `path` if it is a regular file.
-    pub fn add_regular(&mut self, what: &str, path: &OsStr) {
+    pub fn add_regular(&mut self, label: &str, path: &OsStr) {
         let is_regular = fs::metadata(path).is_ok_and(|data| data.is_file());
         let path = path.to_str().filter(|_| is_regular);
-        self.files.extend(path.map(|path| (what.to_string(), path.to_string())));
+        self.files.extend(path.map(|path| (label.to_string(), path.to_string())));
     }
 
     /// Adds the machine profile `name`, unless it is built in.
-    pub fn add_profile(&mut self, what: &str, name: &str) {
+    pub fn add_profile(&mut self, label: &str, name: &str) {
         if !machine_profile::is_built_in(name) {
-            self.files.push((what.to_string(), name.to_string()));
+            self.files.push((label.to_string(), name.to_string()));
         }
     }
 }
@@ -134,15 +134,15 @@ fn check_places(places: &[Destination], inputs: &Inputs) -> Result<(), Error> {
     let own = own.map(|path| ("the machine profile of this user".to_string(), path));
     for place in places {
         let own = own.iter().filter(|_| place.flag != machine_profile::FLAG);
-        for (what, path) in inputs.files.iter().chain(own) {
+        for (label, path) in inputs.files.iter().chain(own) {
             let input = Identity::from_path(Path::new(path));
             if place.identity.is_some() && place.identity == input {
-                return Err(refusal(place, &format!("{what} '{path}'")));
+                return Err(refusal(place, &format!("{label} '{path}'")));
             }
         }
-        for (what, number, identity) in &inputs.open {
+        for (label, number, identity) in &inputs.open {
             if place.replaces(*number) && place.identity.is_some() && place.identity == *identity {
-                return Err(refusal(place, what));
+                return Err(refusal(place, label));
             }
         }
         for directory in &inputs.modules {

@@ -75,9 +75,9 @@ fn reports_do_not_overwrite_recordings() {
         };
         let mut command = filemap("advise r");
         let output = command.args([flag, name]).current_dir(&scratch.0).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(what) && said.contains(flag), "{said}");
+        let errors = stderr(&output);
+        assert_eq!((output.status.code(), errors.lines().count()), (Some(2), 1), "{errors}");
+        assert!(errors.contains(what) && errors.contains(flag), "{errors}");
         assert_eq!(std::fs::read(scratch.path(name)).unwrap(), before, "{name}");
     }
 }
@@ -154,7 +154,7 @@ fn the_same_recording_gets_the_same_advice() {
     assert_eq!(first, stdout(&command));
     let report = json(&format!("advise {path} --ram 64m --json -"));
     let names = report["conditions"].as_array().unwrap().iter();
-    let names: Vec<&str> = names.map(|of| of["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = names.map(|name| name["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
 }
 

@@ -36,7 +36,7 @@ fn checked(place: &Place, path: &str, more: &str) -> Output {
 fn variant<'a>(report: &'a Value, label: Option<&str>) -> Option<&'a Value> {
     let changes: Vec<&str> = label.into_iter().collect();
     let variants = report["check"]["variants"].as_array().expect("a list");
-    variants.iter().find(|of| of["changes"] == serde_json::json!(changes))
+    variants.iter().find(|variant| variant["changes"] == serde_json::json!(changes))
 }
 
 fn pages(variant: &Value) -> u64 {

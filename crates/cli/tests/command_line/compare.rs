@@ -292,13 +292,13 @@ fn variants_that_no_running_kernel_has_are_exit_4() {
 
 #[test]
 fn warns_of_equal_variants() {
-    let of = |variants: &str| {
+    let compare = |variants: &str| {
         let job = "--workload random --file-size 64m --accesses 100";
         stdout(&format!("compare {job} --variants {variants}"))
     };
     for variants in ["mmap-miss,p1+p2", "baseline,read_ahead_kb=128", "baseline,baseline"] {
-        let text = of(variants);
+        let text = compare(variants);
         assert!(text.contains("is the same job as"), "{variants}: {text}");
     }
-    assert!(!of("baseline,mmap-miss").contains("is the same job as"));
+    assert!(!compare("baseline,mmap-miss").contains("is the same job as"));
 }

@@ -38,13 +38,13 @@ fn explained(scratch: &Scratch, args: &str) -> Option<Value> {
 /// Pages of each cause.
 fn sums(explanation: &Value) -> Vec<(String, u64)> {
     let causes = explanation["causes"].as_array().expect("causes");
-    let of = |cause: &Value| {
+    let row = |cause: &Value| {
         let name = cause["cause"].as_str().expect("a name").to_string();
         let pages = cause["pages"].as_u64().expect("pages");
         assert_eq!(cause["bytes"], pages * 4096, "{name}");
         (name, pages)
     };
-    causes.iter().map(of).collect()
+    causes.iter().map(row).collect()
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn explains_segments_and_gaps() {
     let record = json(&format!("run {job} --json -"));
     let cached = &record["runs"][0]["cached"];
     let sums = sums(&explanation);
-    let of = |name| sums.iter().find(|(cause, _)| cause == name).expect("a cause").1;
-    assert_eq!(cached["between"], of("between-segments"));
+    let sum = |name| sums.iter().find(|(cause, _)| cause == name).expect("a cause").1;
+    assert_eq!(cached["between"], sum("between-segments"));
     let outside = cached["before"].as_u64().zip(cached["after"].as_u64());
-    assert_eq!(outside.map(|(before, after)| before + after), Some(of("beyond-mapping")));
+    assert_eq!(outside.map(|(before, after)| before + after), Some(sum("beyond-mapping")));
     let total: u64 = sums.iter().map(|(_, pages)| pages).sum();
     assert_eq!(record["runs"][0]["counters"]["data_pages_read"], total);
 }

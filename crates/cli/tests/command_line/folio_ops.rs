@@ -27,11 +27,11 @@ fn records_have_every_sample_of_every_repeat() {
     }
     let compared = record["compared"].as_array().unwrap();
     assert_eq!(compared.len(), 2 * 7);
-    for of in compared {
-        let schemes = of["configurations"].as_array().unwrap();
+    for operation in compared {
+        let schemes = operation["configurations"].as_array().unwrap();
         let names: Vec<_> =
             schemes.iter().map(|scheme| scheme["counters"].as_str().unwrap()).collect();
-        let threads = of["operation"].as_str().unwrap().starts_with("anon-cow");
+        let threads = operation["operation"].as_str().unwrap().starts_with("anon-cow");
         let expected = SCHEMES.into_iter().filter(|scheme| !threads || *scheme != "plain-counts");
         assert!(names.iter().copied().eq(expected), "{names:?}");
         assert!(schemes[0]["change"].is_null() && schemes[1]["change"]["percent"].is_object());
@@ -98,7 +98,7 @@ fn owners_are_counted_and_nothing_is_timed() {
     let record = json("folio-ops --owners --size 2m --folio-sizes 64k --json -");
     assert_eq!(record["command"], "filemap folio-ops --owners --size 2m --folio-sizes 64k");
     assert_eq!(record["runs"].as_array().map(Vec::len), Some(0));
-    let of = |about: &str, case: &str, counters: &str| {
+    let find = |about: &str, case: &str, counters: &str| {
         let all = record["counted"].as_array().unwrap();
         let is_it = |own: &&Value| {
             own["about"] == about && own["case"] == case && own["counters"] == counters
@@ -106,14 +106,14 @@ fn owners_are_counted_and_nothing_is_timed() {
         all.iter().find(is_it).unwrap()["count"].as_u64().unwrap()
     };
     for (case, slots, sums) in [("3 mms", 2, 0), ("8 mms", 30_240, 0)] {
-        let lost = |counters| of("last-owner-lost", case, counters);
+        let lost = |counters| find("last-owner-lost", case, counters);
         assert_eq!((lost("mm-owner"), lost("precise-owners")), (slots, sums));
     }
     for counters in ["mm-owner", "precise-owners"] {
-        assert_eq!(of("last-owner-lost", "several taken for one", counters), 0);
+        assert_eq!(find("last-owner-lost", "several taken for one", counters), 0);
     }
     for (case, slots, sums) in [("drained", 4096, 3584), ("reforked", 512, 0)] {
-        let copied = |counters| of("prefork-copies", &format!("{case}, 64 KiB"), counters);
+        let copied = |counters| find("prefork-copies", &format!("{case}, 64 KiB"), counters);
         assert_eq!((copied("mm-owner"), copied("precise-owners")), (slots, sums));
     }
     let text = stdout("folio-ops --owners");

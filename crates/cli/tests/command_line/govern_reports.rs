@@ -19,7 +19,7 @@ fn parsed(output: &Output) -> Value {
 /// The reason why nothing is governed here, if so; prints that this part is skipped.
 fn reason(processes: &Value) -> Option<String> {
     let mut of_each = processes.as_array().into_iter().flatten();
-    let reason = of_each.find_map(|of| of["reason"].as_str()).map(str::to_string);
+    let reason = of_each.find_map(|mapping| mapping["reason"].as_str()).map(str::to_string);
     if let Some(reason) = &reason {
         skip(reason);
     }

@@ -62,7 +62,7 @@ fn shared_limit_reads_match_the_model() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let [model, kernel] = [0, 1].map(|cell| &report["cells"][cell]["runs"][0]);
     assert_eq!(report["cells"][1]["engine"], "kernel");
-    let read = |of: &Value| of["counters"]["data_pages_read"].clone();
+    let read = |value: &Value| value["counters"]["data_pages_read"].clone();
     println!("pages read: model {}, kernel {}", read(model), read(kernel));
     assert!(error(&read(model), &read(kernel)) <= PAGES_ERROR);
     for file in 0..6 {
@@ -217,10 +217,10 @@ fn reports_hung_kernel() {
     let mut command = filemap(&format!("run {job} --on kernel --image {hangs}{modules}"));
     command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
     let mut running = Running::start(&mut command);
-    let mut said = String::new();
-    BufReader::new(running.stderr()).read_line(&mut said).unwrap();
+    let mut log = String::new();
+    BufReader::new(running.stderr()).read_line(&mut log).unwrap();
     let words = format!("filemap: {hangs}: the guest has not booted after 30 s; it is given up");
-    assert!(said.starts_with(&words), "{said}");
+    assert!(log.starts_with(&words), "{log}");
     running.signal("TERM");
     assert_eq!(running.output().status.code(), Some(143));
     std::fs::remove_file(hangs).unwrap();

@@ -81,8 +81,8 @@ fn conform_without_mkfs() {
     assert!((1..patterns.len()).contains(&left_out), "{left_out} were left out");
     let text = String::from_utf8(conform("").stdout).unwrap();
     let parts = text.split("\n\n").collect::<Vec<_>>();
-    let [.., said, _] = parts[..] else { panic!("parts: {text}") };
-    assert!(said.starts_with(&format!("{left_out} of 8 patterns were left out")), "{said}");
+    let [.., outcome, _] = parts[..] else { panic!("parts: {text}") };
+    assert!(outcome.starts_with(&format!("{left_out} of 8 patterns were left out")), "{outcome}");
 }
 
 #[test]

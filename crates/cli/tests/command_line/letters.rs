@@ -169,9 +169,13 @@ fn refuses_letter_without_before() {
         "folio-ops",
     ] {
         let output = filemap(&format!("{args} --format kernel")).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{args}: {said}");
-        assert!(said.contains("'kernel'") && said.contains("--format"), "{args}: {said}");
+        let errors = stderr(&output);
+        assert_eq!(
+            (output.status.code(), errors.lines().count()),
+            (Some(2), 1),
+            "{args}: {errors}"
+        );
+        assert!(errors.contains("'kernel'") && errors.contains("--format"), "{args}: {errors}");
         assert!(output.stdout.is_empty(), "{args}");
     }
 }

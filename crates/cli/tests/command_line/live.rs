@@ -81,11 +81,11 @@ fn record(scratch: &Scratch, args: &str) -> Option<Value> {
 const READ_AHEADS: [&str; 2] = ["", "read_ahead_kb = 128\n"];
 
 /// Phases of a job file, each a workload with its number of accesses.
-fn phases(of: &[(&str, u64)]) -> String {
+fn phases(phases: &[(&str, u64)]) -> String {
     let phase = |(workload, accesses): &(&str, u64)| {
         format!("[[phase]]\nworkload = '{workload}'\naccesses = {accesses}\n")
     };
-    of.iter().map(phase).collect()
+    phases.iter().map(phase).collect()
 }
 
 /// Programs and libraries of this host, of a few MiB at most: at least three.

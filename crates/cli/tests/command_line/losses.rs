@@ -206,10 +206,10 @@ fn full_disk(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
         println!("{about}: skipped, it needs root and unshare: {message}");
         return 0;
     }
-    let told = fs::read_to_string(scratch.path("errors")).unwrap_or_default();
-    assert_eq!(output.status.code(), Some(1), "{about}: {filled}: {message} {told}");
-    assert_eq!(told.lines().count(), 1, "{about}: {told}");
-    assert!(told.contains("cannot be written"), "{about}: {told}");
+    let errors = fs::read_to_string(scratch.path("errors")).unwrap_or_default();
+    assert_eq!(output.status.code(), Some(1), "{about}: {filled}: {message} {errors}");
+    assert_eq!(errors.lines().count(), 1, "{about}: {errors}");
+    assert!(errors.contains("cannot be written"), "{about}: {errors}");
     assert!(fs::read(scratch.path("report")).unwrap().is_empty(), "{about}");
     let after: Vec<_> = files(Path::new(&scratch.path("after"))).into_values().collect();
     assert_eq!(after, old.iter().chain(&old).cloned().collect::<Vec<_>>(), "{about}: {filled}");

@@ -155,8 +155,8 @@ fn a_file_has_the_readahead_of_its_device() {
         assert_eq!(profile(&found), io_bytes);
     }
     // Flags take precedence.
-    let told = json(&format!("{job} --read-ahead-kb 64 --fs xfs"));
-    assert_eq!((&told["job"]["read_ahead_kb"], &told["job"]["fs"]), (&64.into(), &"xfs".into()));
+    let shown = json(&format!("{job} --read-ahead-kb 64 --fs xfs"));
+    assert_eq!((&shown["job"]["read_ahead_kb"], &shown["job"]["fs"]), (&64.into(), &"xfs".into()));
     // Other commands behave alike.
     let args =
         format!("compare --workload random --accesses 9 --file {path} --variants baseline,p2");
@@ -191,7 +191,7 @@ fn files_in_memory_have_no_readahead() {
     fs::write(&path, [1; 8192]).unwrap();
     let job = format!("run --workload first --accesses 1 --file {}", path.display());
     let refused = filemap(&job).output().unwrap();
-    let told = filemap(&format!("{job} --read-ahead-kb 128 --fs ext4")).output().unwrap();
+    let output = filemap(&format!("{job} --read-ahead-kb 128 --fs ext4")).output().unwrap();
     fs::remove_file(&path).unwrap();
     assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
     let message = stderr(&refused);
@@ -199,7 +199,7 @@ fn files_in_memory_have_no_readahead() {
     for word in ["in memory", "--read-ahead-kb", "--fs"] {
         assert!(message.contains(word), "{message}");
     }
-    assert!(told.status.success(), "{}", stderr(&told));
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn history_matches_log() {
         assert_eq!(list(&history["read"]), read, "{job}");
         assert_eq!(list(&history["calls"]), calls, "{job}");
         assert_eq!(list(&history["resident"]), resident, "{job}");
-        let sum = |of: &Value| list(of).iter().sum::<u64>();
+        let sum = |value: &Value| list(value).iter().sum::<u64>();
         let pages_of = |keys: &[&str]| -> u64 {
             let causes = history["causes"].as_array().unwrap().iter();
             let own = causes.filter(|cause| keys.contains(&cause["cause"].as_str().unwrap()));
@@ -224,7 +224,7 @@ fn program_history_matches_log() {
         let list = |of: &Value| -> Vec<u64> {
             of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
         };
-        let sum = |of: &Value| list(of).iter().sum::<u64>();
+        let sum = |value: &Value| list(value).iter().sum::<u64>();
         for (number_of, name) in names.iter().enumerate() {
             let file = files.iter().find(|file| file["name"] == **name).expect("it is drawn");
             let own = &file["history"];
@@ -274,7 +274,7 @@ fn program_history_matches_log() {
             assert!(waited > 0 && waited <= elapsed, "{own}: {elapsed} ns");
         }
         let by_interval = history["waits"].as_array().unwrap().iter().map(|of| sum(&of["ns"]));
-        let by_thread = threads.iter().map(|of| sum(&of["ns"]));
+        let by_thread = threads.iter().map(|thread| sum(&thread["ns"]));
         assert_eq!(by_interval.sum::<u64>(), by_thread.sum::<u64>());
     }
 }

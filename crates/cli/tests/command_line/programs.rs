@@ -99,7 +99,7 @@ fn shown_job_has_only_given_machine_keys() {
         let text = stdout(&format!("run --workload random --file-size 1m {more} --show-job"));
         text.parse::<toml::Table>().unwrap()
     };
-    let of = |table: &toml::Table, key: &str| table.get(key).map(toml::Value::to_string);
+    let text = |table: &toml::Table, key: &str| table.get(key).map(toml::Value::to_string);
     let plain = shown("");
     let given = shown("--kernel host --with p1 --runs 2 --machine server --on model");
     for (key, value) in [
@@ -109,8 +109,8 @@ fn shown_job_has_only_given_machine_keys() {
         ("machine", "\"server\""),
         ("runs", "2"),
     ] {
-        assert_eq!(of(&plain, key), None, "{key}");
-        assert_eq!(of(&given, key).as_deref(), Some(value));
+        assert_eq!(text(&plain, key), None, "{key}");
+        assert_eq!(text(&given, key).as_deref(), Some(value));
     }
     let scratch = Scratch::new("shown_job");
     let path = scratch.file("job.toml", stdout("run --workload random --file-size 1m --show-job"));
@@ -367,8 +367,8 @@ fn bytes_of_a_program_are_explained_by_file_and_mapping() {
     let scratch = Scratch::new("program_explain");
     let path = scratch.file("program.toml", PROGRAM);
     let report = json(&format!("explain {path} --json -"));
-    let sum = |of: &Value, list: &str| -> u64 {
-        of[list].as_array().unwrap().iter().map(|one| one["pages"].as_u64().unwrap()).sum()
+    let sum = |value: &Value, list: &str| -> u64 {
+        value[list].as_array().unwrap().iter().map(|one| one["pages"].as_u64().unwrap()).sum()
     };
     let files = report["files"].as_array().unwrap();
     let all: u64 = files.iter().map(|file| sum(file, "causes")).sum();

@@ -199,8 +199,8 @@ fn programs_of_this_machine_show_why_vma_bound_was_reverted() {
     }
     let report = json("published vma-bound --json -");
     let cells = report["cells"].as_array().unwrap();
-    let of = |name: &str| cells.iter().find(|cell| cell["name"] == name);
-    match of("/bin/bash in order") {
+    let find = |name: &str| cells.iter().find(|cell| cell["name"] == name);
+    match find("/bin/bash in order") {
         Some(bash) => {
             let majors = &bash["figures"]["major_faults"];
             assert!(majors["after"].as_u64() > majors["before"].as_u64(), "{majors}");

@@ -132,18 +132,18 @@ fn recording_of_changes_has_touched_pages() {
     let words: [&str; 3] = [&program, &data, "6000"];
     let Some(events) = recorded_with(&place, "r", "--changes", &words) else { return };
     let touched = touches(&events, &data);
-    let mut told = touched.iter().peekable();
+    let mut touches = touched.iter().peekable();
     let mut last: Vec<u64> = Vec::new();
     for page in pages_of(IN_FILE, 6000) {
-        let age = last.iter().rev().position(|of| *of == page);
-        match told.next_if_eq(&&page) {
+        let age = last.iter().rev().position(|event| *event == page);
+        match touches.next_if_eq(&&page) {
             Some(_) => {}
             None => assert!(age.is_some_and(|age| age < OPEN), "page {page} of age {age:?}"),
         }
-        last.retain(|of| *of != page);
+        last.retain(|seen| *seen != page);
         last.push(page);
     }
-    assert_eq!(told.next(), None);
+    assert_eq!(touches.next(), None);
     assert!(touched.len() > 5000, "{} of 6000 touches", touched.len());
 }
 
@@ -506,7 +506,7 @@ fn a_process_that_runs_is_recorded() {
         let all = first_touches(400);
         let is_in_order = |part: &[u64]| {
             let mut rest = all.iter();
-            part.iter().all(|page| rest.any(|of| of == page))
+            part.iter().all(|page| rest.any(|seen| seen == page))
         };
         assert!(touched.len() > 20 && is_in_order(&touched), "{touched:?}");
         // Until a thread of it could be held, pages that came with others show no touch.

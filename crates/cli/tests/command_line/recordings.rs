@@ -72,7 +72,10 @@ fn recording_runs_like_its_job_file() {
     assert_eq!(record["job"]["thread"][0]["name"], "reader 7");
     assert_eq!(record["job"]["thread"][0]["phase"], Value::Array(vec![]), "no lists");
     let warnings = record["warnings"].as_array().unwrap();
-    assert!(warnings.iter().any(|said| said == "its 2 threads begin together"), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|warning| warning == "its 2 threads begin together"),
+        "{warnings:?}"
+    );
     let one = |variants: &str| json(&format!("compare {taken} --variants {variants} --json -"));
     let compared = one("baseline,read_ahead_kb=16");
     assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
@@ -151,8 +154,8 @@ const TRACE: &str = include_str!("../../../recording/tests/data/threads_and_a_fo
 fn trace_import_lists_what_it_lacks() {
     let scratch = Scratch::new("recording_import");
     let trace = scratch.file("trace.txt", TRACE);
-    let told = stdout(&format!("record --import perf-script {trace}"));
-    assert!(told.contains("faults on files, of 92 lines"), "{told}");
+    let summary = stdout(&format!("record --import perf-script {trace}"));
+    assert!(summary.contains("faults on files, of 92 lines"), "{summary}");
     let taken = scratch.path("trace.txt.recording");
     let before = fs::read(&taken).unwrap();
     for args in [format!("run {taken}"), format!("explain {taken}")] {

@@ -51,8 +51,8 @@ fn report_command_repeats_it() {
         let words = command.strip_prefix("filemap ").unwrap();
         let mut again = json(&format!("{words} --format json"));
         // The runs may fall into different seconds.
-        for of in [&mut record, &mut again] {
-            of["environment"]["date"].take();
+        for run in [&mut record, &mut again] {
+            run["environment"]["date"].take();
         }
         assert_eq!(record, again, "{command}");
     }

@@ -52,10 +52,11 @@ fn search_estimates_job_costs() {
         let cases = group["cases"].as_array().unwrap();
         for case in cases {
             let figures = majors(case["command"].as_str().unwrap());
-            let told = ["first", "second"].map(|side| case[side]["major_faults"].as_u64().unwrap());
-            assert_eq!(figures, told, "{case}");
-            assert!(told[1] > told[0]);
-            most = most.max(told[1] as f64 / told[0].max(1) as f64);
+            let faults =
+                ["first", "second"].map(|side| case[side]["major_faults"].as_u64().unwrap());
+            assert_eq!(figures, faults, "{case}");
+            assert!(faults[1] > faults[0]);
+            most = most.max(faults[1] as f64 / faults[0].max(1) as f64);
         }
         let accesses = |case: usize| cases[case]["accesses"].as_u64().unwrap();
         assert!(accesses(0) <= accesses(1) && accesses(0) <= accesses(2), "{group}");
@@ -77,8 +78,8 @@ fn commands_repeat_their_jobs() {
     for command in commands {
         let [first, second] = majors(command);
         assert!(second > first, "{command}");
-        let told = format!(": {first} -> {second} in");
-        assert!(text.replace('\n', " ").contains(&told), "{command}: {told}");
+        let change = format!(": {first} -> {second} in");
+        assert!(text.replace('\n', " ").contains(&change), "{command}: {change}");
     }
 }
 
@@ -150,9 +151,9 @@ fn interrupted_search_reports_findings() {
     };
     let of_state = stdout(&format!("{again} --state {state}"));
     assert_eq!(of_state, stdout(again), "the same as without a break");
-    let (told, again) = (without(&text), without(&of_state));
+    let (first, again) = (without(&text), without(&of_state));
     assert_eq!(
-        told.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        first.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
         again.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>()
     );
 }

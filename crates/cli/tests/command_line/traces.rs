@@ -49,8 +49,8 @@ fn answer(place: &Place, recording: &str) -> (Vec<String>, u64) {
     assert!(output.status.success(), "{}", stderr(&output));
     let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let files = record["files"].as_array().expect("a list").iter();
-    let mut of = files.filter(|file| file["name"].as_str() == Some("data"));
-    let file = of.next().unwrap_or_else(|| panic!("{record:#}"));
+    let mut data_files = files.filter(|file| file["name"].as_str() == Some("data"));
+    let file = data_files.next().unwrap_or_else(|| panic!("{record:#}"));
     let ties = file["answer"]["ties"].as_array().cloned().unwrap_or_default();
     let best = [file["answer"]["best"].clone()].into_iter().chain(ties);
     let changes = |tried: u64| record["tried"][tried as usize]["changes"].to_string();
@@ -86,7 +86,7 @@ fn a_trace_of_perf_has_the_verdict_of_the_recording() {
         match name {
             // Each answer is among the best of the other; ties depend on think times.
             "few" => {
-                let is_in = |all: &[String], of: &[String]| all.contains(&of[0]);
+                let is_in = |all: &[String], names: &[String]| all.contains(&names[0]);
                 let same = is_in(&recorded, &traced) || is_in(&traced, &recorded);
                 assert!(same && traced[0].contains("MADV_RANDOM"), "{recorded:?}, {traced:?}");
             }

@@ -114,9 +114,9 @@ fn by_step(spec: &JobSpec, program: &Job, model: &Run, runs: &[Run]) -> String {
     let mut phase = 0;
     for (thread, steps) in program.threads.iter().enumerate() {
         for (number, step) in steps.steps.iter().enumerate() {
-            let of = |run: &Run| run.phases[phase].counters;
-            let own = of(model).major_faults.expect("the model sees it");
-            let (least, most) = spread(runs.iter().filter_map(|run| of(run).major_faults));
+            let counters = |run: &Run| run.phases[phase].counters;
+            let own = counters(model).major_faults.expect("the model sees it");
+            let (least, most) = spread(runs.iter().filter_map(|run| counters(run).major_faults));
             phase += 1;
             if !(least..=most).contains(&own) {
                 let name = program.step_name(thread, number);

@@ -82,7 +82,7 @@ impl AdviceEnforcer {
     /// # Errors
     /// The kernel refuses the events.
     pub fn start(rules: &[AdviceRule]) -> Result<AdviceEnforcer, Error> {
-        let given = EnforcementReport {
+        let report = EnforcementReport {
             applied_rules: vec![false; rules.len()],
             ..EnforcementReport::default()
         };
@@ -91,7 +91,7 @@ impl AdviceEnforcer {
             rules: rules.to_vec(),
             mappings: Vec::new(),
             seen_files: HashSet::new(),
-            report: given,
+            report,
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_over);
@@ -135,14 +135,14 @@ impl EnforcerThread {
     fn run(mut self, is_over: &AtomicBool) -> EnforcementReport {
         while !is_over.load(Ordering::Relaxed) {
             let mut mapped = Vec::new();
-            let told = self.follower.wait(POLL_INTERVAL).and_then(|_| {
+            let waited = self.follower.wait(POLL_INTERVAL).and_then(|_| {
                 self.follower.read_events(&mut |event| {
                     if let EventKind::Map(range) = event.kind {
                         mapped.push((event.pid, event.tid, range));
                     }
                 })
             });
-            if told.is_err() {
+            if waited.is_err() {
                 // Mappings whose events are not read stay unadvised; `applied_rules` shows that.
                 sleep(POLL_INTERVAL);
             }
@@ -158,9 +158,10 @@ impl EnforcerThread {
     }
 
     fn on_mapping(&mut self, pid: u32, tid: u32, range: MappedRange) {
-        let overlaps =
-            |of: &RuleMapping| of.range.address < range.end() && range.address < of.range.end();
-        self.mappings.retain(|of| of.pid != pid || !overlaps(of));
+        let overlaps = |rule_mapping: &RuleMapping| {
+            rule_mapping.range.address < range.end() && range.address < rule_mapping.range.end()
+        };
+        self.mappings.retain(|mapping| mapping.pid != pid || !overlaps(mapping));
         let is_about = |number: &usize| self.rules[*number].advised_part(&range).is_some();
         let due: VecDeque<usize> = (0..self.rules.len()).filter(is_about).collect();
         let Some(file) = range.file.as_ref().filter(|_| !due.is_empty()) else { return };
@@ -277,9 +278,9 @@ impl EnforcerThread {
             }
         };
         let limit = Duration::ZERO;
-        let given = advise_all(mapping.pid, mapping.tid, part, all, Arc::new(drops), limit);
+        let outcome = advise_all(mapping.pid, mapping.tid, part, all, Arc::new(drops), limit);
         self.report.dropped_pages += dropped.load(Ordering::Relaxed);
-        match given {
+        match outcome {
             Ok(advised) => {
                 self.report.held_ns += advised.stopped_ns;
                 Ok(advised)

@@ -87,22 +87,22 @@ impl GovernorHarness {
 
     /// The restorable mappings: PID, address, length.
     fn restorable(&self) -> Vec<(u32, u64, u64)> {
-        let of = |(pid, own): (u32, MappedRange)| (pid, own.address, own.length_bytes);
-        let mut all: Vec<_> = self.governor.restorable().into_iter().map(of).collect();
+        let range = |(pid, own): (u32, MappedRange)| (pid, own.address, own.length_bytes);
+        let mut all: Vec<_> = self.governor.restorable().into_iter().map(range).collect();
         all.sort_unstable();
         all
     }
 }
 
-fn governed(given: AdviceOrigin) -> TakeResult {
-    governed_with_window(given, 2048)
+fn governed(origin: AdviceOrigin) -> TakeResult {
+    governed_with_window(origin, 2048)
 }
 
 /// A governed mapping of a file whose device has a read-around window of `window_pages`.
-fn governed_with_window(given: AdviceOrigin, window_pages: u64) -> TakeResult {
+fn governed_with_window(origin: AdviceOrigin, window_pages: u64) -> TakeResult {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let file = OpenFile { file, window_pages, call_pages: 128, speculative_call_pages: 64 };
-    TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, given }
+    TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, origin }
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn streams_are_read_ahead_and_only_once() {
     pages.dedup();
     assert_eq!(pages.len(), all, "{reads:?}");
     assert!(pages.iter().all(|page| *page < 64 * 256), "inside the mapping");
-    let told = bench.governor.statistics();
-    let mapping = &told.processes[0].mappings[0];
+    let statistics = bench.governor.statistics();
+    let mapping = &statistics.processes[0].mappings[0];
     assert_eq!((mapping.major_faults, mapping.stopped_ns), (64, 7));
     assert_eq!((mapping.asked_bytes, mapping.calls), (4096 * all as u64, reads.len() as u64));
 }
@@ -252,9 +252,9 @@ fn forked_processes_share_file_state() {
     }
     bench.governor.tick();
     assert!(bench.governor.files.is_empty() && bench.governor.ranges == 0);
-    let told = bench.governor.statistics();
-    let major = told.processes.iter().map(|own| own.mappings[0].major_faults).sum::<u64>();
-    assert_eq!((told.processes.len(), major), (5, 64));
+    let statistics = bench.governor.statistics();
+    let major = statistics.processes.iter().map(|own| own.mappings[0].major_faults).sum::<u64>();
+    assert_eq!((statistics.processes.len(), major), (5, 64));
 }
 
 /// A fork between the request and its reply.
@@ -374,10 +374,10 @@ fn exec_resets_process_state() {
         bench.govern();
         bench.fault(7, 0x1000_0000);
         bench.event(7, EventKind::Exec);
-        let told = bench.governor.statistics();
-        assert_eq!(told.processes.len(), image + 1);
-        assert_eq!(told.processes[image].image, image as u32);
-        assert!(!told.processes[image].is_running);
+        let statistics = bench.governor.statistics();
+        assert_eq!(statistics.processes.len(), image + 1);
+        assert_eq!(statistics.processes[image].image, image as u32);
+        assert!(!statistics.processes[image].is_running);
     }
     assert!(bench.restorable().is_empty());
 }
@@ -425,8 +425,8 @@ fn a_file_is_left_to_the_kernel_where_its_own_windows_cost_less() {
     assert_eq!(bench.restorable(), []);
     bench.read_objects(7, 120..200);
     assert!(bench.seen.is_empty(), "nothing is read and asked for any more: {:?}", bench.seen);
-    let told = bench.governor.statistics();
-    let mapping = &told.processes[0].mappings[0];
+    let statistics = bench.governor.statistics();
+    let mapping = &statistics.processes[0].mappings[0];
     assert_eq!((mapping.state, mapping.stopped_ns), (MappingState::Restored, 12));
     // Further mappings of the file are left to the kernel without an attempt to advise them.
     bench.map(8, mapped(0x1000_0000, 256 * MIB, 1));

@@ -16,14 +16,14 @@ impl ThreadPhaseSpec {
     /// Rejects a call together with accesses or with another call.
     pub(super) fn check_call(&self) -> Result<(), Error> {
         let conflict = |key, other, remedy| Err(Error::KeyConflict { key, other, remedy });
-        let given = [
+        let calls = [
             ("madvise", self.madvise.is_some()),
             ("mprotect", self.mprotect.is_some()),
             ("fadvise", self.fadvise.is_some()),
         ];
-        let mut given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key);
-        let Some(key) = given.next() else { return Ok(()) };
-        match given.next() {
+        let mut keys = calls.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key);
+        let Some(key) = keys.next() else { return Ok(()) };
+        match keys.next() {
             Some("mprotect") => return conflict(key, "'mprotect'", "give each a phase of its own"),
             Some(_) => return conflict(key, "'fadvise'", "give each a phase of its own"),
             None => {}
@@ -62,13 +62,13 @@ impl ThreadPhaseSpec {
         let known = Madvise::ALL;
         let advice =
             check_one_of("madvise", "advice", &self.madvise, known[0], known, Madvise::name);
-        let of = &program.mappings[mapping];
+        let target = &program.mappings[mapping];
         let page_size = program.page_size();
-        let (first, len) = self.part(of, page_size)?;
+        let (first, len) = self.part(target, page_size)?;
         let advice = advice.map_err(with_key_error)?;
         let behind = program.beyond_file(mapping).filter(|behind| first + len > behind.0);
         if let Some(behind) = behind.filter(|_| advice == Madvise::PopulateRead) {
-            let (name, page) = (shorten(&of.name), behind.0.max(first));
+            let (name, page) = (shorten(&target.name), behind.0.max(first));
             return Err(ProgramError::PopulatesBeyond { page, name }.into());
         }
         let (first, pages) = (PageCount(first), PageCount(len));
@@ -76,17 +76,17 @@ impl ThreadPhaseSpec {
     }
 
     /// The range of a mapping that the phase applies to: first page and length.
-    fn part(&self, of: &NamedMapping, page_size: u64) -> Result<(u64, u64), Error> {
+    fn part(&self, named_mapping: &NamedMapping, page_size: u64) -> Result<(u64, u64), Error> {
         let first =
             pages("offset", &self.offset, 0, page_size).map_err(with_key_error)?.unwrap_or(0);
         let beyond = |page: u64| {
-            let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
+            let (name, last) = (shorten(&named_mapping.name), named_mapping.mapping.pages.0 - 1);
             Error::from(ProgramError::BeyondMapping { page, name, last })
         };
-        if first >= of.mapping.pages.0 {
+        if first >= named_mapping.mapping.pages.0 {
             return Err(beyond(first));
         }
-        let rest = of.mapping.pages.0 - first;
+        let rest = named_mapping.mapping.pages.0 - first;
         let len = pages("len", &self.len, 1, page_size).map_err(with_key_error)?.unwrap_or(rest);
         if len > rest {
             return Err(beyond(first + len - 1));

@@ -19,12 +19,14 @@ impl JobSpec {
             let remedy = "a program that maps a file, as advice is for mappings";
             return Err(Error::MissingKey { key: "mapping".to_string(), remedy });
         }
-        let given = advice::parse(advice).map_err(|error| error.with_flag("advice"))?;
-        let read = Madvise::Flag(AdviceFlag::Read(given.read)).name();
+        let advice_set = advice::parse(advice).map_err(|error| error.with_flag("advice"))?;
+        let read = Madvise::Flag(AdviceFlag::Read(advice_set.read)).name();
         let open = &self.open;
-        let file = |of: &str| open.iter().find(|open| open.name == of).map(|open| &open.file);
-        let is_meant = |mapping: &str, of: &str| {
-            name.is_none_or(|name| mapping == name || file(of).is_some_and(|file| file == name))
+        let file = |name: &str| open.iter().find(|open| open.name == name).map(|open| &open.file);
+        let is_meant = |mapping: &str, file_name: &str| {
+            name.is_none_or(|name| {
+                mapping == name || file(file_name).is_some_and(|file| file == name)
+            })
         };
         let mut advised = BTreeSet::new();
         for mapping in &mut self.mapping {
@@ -46,7 +48,7 @@ impl JobSpec {
             });
         }
         for phase in self.thread.iter_mut().flat_map(|thread| &mut thread.phase) {
-            let is_advised = phase.mapping.as_ref().is_some_and(|of| advised.contains(of));
+            let is_advised = phase.mapping.as_ref().is_some_and(|name| advised.contains(name));
             if let Some(madvise) = phase.madvise.as_mut().filter(|_| is_advised)
                 && is_readahead_advice(madvise)
             {
@@ -84,7 +86,7 @@ mod tests {
         let mut spec = JobSpec::from_toml(PROGRAM).unwrap();
         spec.advise(name, advice)?;
         let steps = spec.thread[0].phase.iter().filter_map(|phase| phase.madvise.clone());
-        Ok((spec.mapping.iter().map(|of| of.advice.clone()).collect(), steps.collect()))
+        Ok((spec.mapping.iter().map(|mapping| mapping.advice.clone()).collect(), steps.collect()))
     }
 
     #[test]

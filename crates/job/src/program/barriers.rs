@@ -33,7 +33,7 @@ fn often(times: usize, rounds: u64) -> String {
 /// Rejects barriers that threads do not reach equally often.
 pub(super) fn check(program: &Job) -> Result<(), Error> {
     for (number, barrier) in program.barriers.iter().enumerate() {
-        let comes = |thread: &Thread| {
+        let is_at_barrier = |thread: &Thread| {
             let is_it = |step: &&ProgramStep| **step == ProgramStep::Barrier { barrier: number };
             thread.steps.iter().filter(is_it).count()
         };
@@ -45,11 +45,11 @@ pub(super) fn check(program: &Job) -> Result<(), Error> {
                 thread: shorten(&thread.name),
             }),
         };
-        let mut parties = program.threads.iter().filter(|thread| comes(thread) > 0);
+        let mut parties = program.threads.iter().filter(|thread| is_at_barrier(thread) > 0);
         let first = parties.next().expect("a thread names it");
-        let first_comes = (comes(first), rounds(first)?);
+        let first_comes = (is_at_barrier(first), rounds(first)?);
         for other in parties {
-            let other_comes = (comes(other), rounds(other)?);
+            let other_comes = (is_at_barrier(other), rounds(other)?);
             if other_comes != first_comes {
                 return Err(ProgramError::Uneven {
                     name: shorten(&barrier.name),

@@ -47,40 +47,40 @@ impl JobSpec {
         for mapping in &self.mapping {
             opens.get(mapping.open.as_str()).map(|count| mappings.insert(&mapping.name, *count));
         }
-        let file = |of: &FileSpec, name| FileSpec { name, count: None, ..of.clone() };
-        let open = |of: &OpenSpec, name, number| {
-            let file = copy_name(&files, &of.file, Some(number));
-            OpenSpec { name, file, ..of.clone() }
+        let file = |file_spec: &FileSpec, name| FileSpec { name, count: None, ..file_spec.clone() };
+        let open = |open_spec: &OpenSpec, name, number| {
+            let file = copy_name(&files, &open_spec.file, Some(number));
+            OpenSpec { name, file, ..open_spec.clone() }
         };
-        let mapping = |of: &MappingSpec, name, number| {
-            let open = copy_name(&opens, &of.open, Some(number));
-            MappingSpec { name, open, ..of.clone() }
+        let mapping = |mapping_spec: &MappingSpec, name, number| {
+            let open = copy_name(&opens, &mapping_spec.open, Some(number));
+            MappingSpec { name, open, ..mapping_spec.clone() }
         };
         let (files_of, all_files) = expand_tables(
             &self.file,
-            |of| files.get(of.name.as_str()),
-            |of, number| file(of, numbered_name(&of.name, number)),
+            |open| files.get(open.name.as_str()),
+            |open, number| file(open, numbered_name(&open.name, number)),
         );
         let (opens_of, all_opens) = expand_tables(
             &self.open,
-            |of| opens.get(of.name.as_str()),
-            |of, number| open(of, numbered_name(&of.name, number), number.unwrap_or(0)),
+            |spec| opens.get(spec.name.as_str()),
+            |spec, number| open(spec, numbered_name(&spec.name, number), number.unwrap_or(0)),
         );
         let (mappings_of, all_mappings) = expand_tables(
             &self.mapping,
-            |of| mappings.get(of.name.as_str()),
-            |of, number| mapping(of, numbered_name(&of.name, number), number.unwrap_or(0)),
+            |spec| mappings.get(spec.name.as_str()),
+            |spec, number| mapping(spec, numbered_name(&spec.name, number), number.unwrap_or(0)),
         );
         let (mut threads_of, mut threads) = (Vec::new(), Vec::new());
         for (at, thread) in self.thread.iter().enumerate() {
             let name = thread.called(at);
-            let of = |number| thread.copy(&name, number, (&opens, &mappings));
+            let copy = |number| thread.copy(&name, number, (&opens, &mappings));
             let numbers: Vec<Option<u64>> = match thread.valid_count(&name)? {
                 None => vec![None],
                 Some(count) => (1..=count).map(Some).collect(),
             };
             for number in numbers {
-                threads.push(of(number).map_err(|error| table_error("thread", &name, error))?);
+                threads.push(copy(number).map_err(|error| table_error("thread", &name, error))?);
                 threads_of.push(at);
             }
         }
@@ -114,13 +114,13 @@ impl JobSpec {
             .thread
             .iter()
             .filter_map(|thread| Some(thread.count?.saturating_mul(thread.phase.len() as u64)));
-        for (what, count, most) in [
+        for (tables, count, most) in [
             ("files", files.fold(0, u64::saturating_add), MAX_FILES),
             ("threads", threads.fold(0, u64::saturating_add), MAX_THREADS),
             ("phases of one table", phases.max().unwrap_or(0), MAX_THREAD_PHASES),
         ] {
             if count > most as u64 {
-                let value = format!("a number of {count} {what} by their 'count'");
+                let value = format!("a number of {count} {tables} by their 'count'");
                 return Err(out_of_range(value, 1, most));
             }
         }
@@ -154,15 +154,15 @@ impl ThreadSpec {
         number: Option<u64>,
         (opens, mappings): (&RepeatCounts<'_>, &RepeatCounts<'_>),
     ) -> Result<ThreadSpec, Error> {
-        let own = |counts: &RepeatCounts<'_>, of: &Option<String>| {
-            let Some(of) = of else { return Ok(None) };
-            match counts.get(of.as_str()) {
+        let own = |counts: &RepeatCounts<'_>, name: &Option<String>| {
+            let Some(name) = name else { return Ok(None) };
+            match counts.get(name.as_str()) {
                 Some(count) if self.count != Some(*count) => Err(ProgramError::OtherCount {
-                    name: shorten(of),
+                    name: shorten(name),
                     count: *count,
                     threads: self.count.map_or("none".to_string(), |count| count.to_string()),
                 }),
-                _ => Ok(Some(copy_name(counts, of, number))),
+                _ => Ok(Some(copy_name(counts, name, number))),
             }
         };
         let phase = |phase: &ThreadPhaseSpec| {

@@ -55,8 +55,8 @@ macro_rules! program {
                 if flags.seed.is_some() {
                     spec.seed_text = flags.seed_text.clone();
                 }
-                let given = flags.present().map(|flag| flag.key);
-                given.filter(|key| JobSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
+                let keys = flags.present().map(|flag| flag.key);
+                keys.filter(|key| JobSpec::is_shared(key)).for_each(|key| spec.origins.add(key));
                 spec
             }
 

@@ -140,19 +140,22 @@ mod tests {
 
     #[test]
     fn pages_of_segments_have_gaps_between_them() {
-        let of = mapping(&[(3, 3, 10), (9, 1, 0), (5, 2, 20)]);
+        let named = mapping(&[(3, 3, 10), (9, 1, 0), (5, 2, 20)]);
         let all = |place: &dyn Fn(u64) -> PageIndex| (0..6).map(|page| place(page).0).collect();
-        let places: Vec<u64> = all(&of.from_beginning());
+        let places: Vec<u64> = all(&named.from_beginning());
         assert_eq!(places, [10, 11, 12, 0, 20, 21]);
-        let pages: Vec<u64> = all(&of.file_pages());
+        let pages: Vec<u64> = all(&named.file_pages());
         assert_eq!(pages, [3, 4, 5, 9, 5, 6]);
-        assert_eq!(of.span(), PageCount(22));
+        assert_eq!(named.span(), PageCount(22));
     }
 
     #[test]
     fn single_part_keeps_its_mapping() {
-        let of = mapping(&[]);
-        assert_eq!((of.file_pages()(2), of.from_beginning()(2)), (PageIndex(9), PageIndex(2)));
-        assert_eq!(of.span(), PageCount(9));
+        let named = mapping(&[]);
+        assert_eq!(
+            (named.file_pages()(2), named.from_beginning()(2)),
+            (PageIndex(9), PageIndex(2))
+        );
+        assert_eq!(named.span(), PageCount(9));
     }
 }

@@ -67,8 +67,12 @@ impl<'n> MappingTracker<'n> {
                 program.mappings[mapping].at_start &= phase.map.is_none();
             }
         }
-        let at_start = program.mappings.iter().map(|of| {
-            if of.at_start { PageRanges::all(of.mapping.pages.0) } else { PageRanges::default() }
+        let at_start = program.mappings.iter().map(|mapping| {
+            if mapping.at_start {
+                PageRanges::all(mapping.mapping.pages.0)
+            } else {
+                PageRanges::default()
+            }
         });
         MappingTracker { mapped: at_start.collect(), owners, threads: names }
     }
@@ -112,34 +116,34 @@ impl<'n> MappingTracker<'n> {
     /// A step that uses unmapped pages.
     pub(super) fn apply_step(&mut self, step: &ProgramStep, program: &Job) -> Result<(), Error> {
         let Some(mapping) = step.mapping() else { return Ok(()) };
-        let (of, there) = (&program.mappings[mapping], &mut self.mapped[mapping]);
-        let all = of.mapping.pages.0;
+        let (named, mapped) = (&program.mappings[mapping], &mut self.mapped[mapping]);
+        let all = named.mapping.pages.0;
         let gone = |page: Option<u64>| -> Result<(), Error> {
             let Some(page) = page else { return Ok(()) };
-            Err(ProgramError::PartGone { page, name: shorten(&of.name) }.into())
+            Err(ProgramError::PartGone { page, name: shorten(&named.name) }.into())
         };
         match step {
-            ProgramStep::Map { .. } => *there = PageRanges::all(all),
+            ProgramStep::Map { .. } => *mapped = PageRanges::all(all),
             ProgramStep::Unmap { first, pages, .. } if (first.0, pages.0) == (0, all) => {
-                *there = PageRanges::default();
+                *mapped = PageRanges::default();
             }
             ProgramStep::Unmap { first, pages, .. } => {
                 let part = first.0..first.0 + pages.0;
-                gone(there.first_unmapped(part.clone()))?;
-                there.unmap(part);
-                if !there.is_mapped() {
-                    return Err(ProgramError::LastPart { name: shorten(&of.name) }.into());
+                gone(mapped.first_unmapped(part.clone()))?;
+                mapped.unmap(part);
+                if !mapped.is_mapped() {
+                    return Err(ProgramError::LastPart { name: shorten(&named.name) }.into());
                 }
             }
             ProgramStep::Madvise { first, pages, .. }
             | ProgramStep::Mprotect { first, pages, .. } => {
-                gone(there.first_unmapped(first.0..first.0 + pages.0))?;
+                gone(mapped.first_unmapped(first.0..first.0 + pages.0))?;
             }
             ProgramStep::Touch { accesses, .. } => match &accesses.pattern {
-                Pattern::Generated(_) => gone(there.first_unmapped(0..all))?,
-                Pattern::Listed(list) if there.first_unmapped(0..all).is_some() => {
+                Pattern::Generated(_) => gone(mapped.first_unmapped(0..all))?,
+                Pattern::Listed(list) if mapped.first_unmapped(0..all).is_some() => {
                     let mut pages = list.pages.iter();
-                    gone(pages.find_map(|page| there.first_unmapped(*page..page + 1)))?;
+                    gone(pages.find_map(|page| mapped.first_unmapped(*page..page + 1)))?;
                 }
                 Pattern::Listed(_) => {}
             },

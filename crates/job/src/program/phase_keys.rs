@@ -36,7 +36,7 @@ impl ThreadPhaseSpec {
         if let Some(step) = self.single_step(program)? {
             return Ok(step);
         }
-        let there = |name: &String, wanted: bool| -> Result<usize, Error> {
+        let mapping_state = |name: &String, wanted: bool| -> Result<usize, Error> {
             let mapping = mappings.find(name)?;
             if mapped[mapping].is_mapped() == wanted {
                 return Ok(mapping);
@@ -62,7 +62,7 @@ impl ThreadPhaseSpec {
             if *self != other {
                 return Err(ProgramError::NoSubject.into());
             }
-            let mapping = there(name, self.unmap.is_some())?;
+            let mapping = mapping_state(name, self.unmap.is_some())?;
             check_one_part(
                 &program.mappings[mapping],
                 if self.map.is_some() { "map" } else { "unmap" },
@@ -73,12 +73,12 @@ impl ThreadPhaseSpec {
             };
         }
         if let (Some(_), Some(name)) = (&self.madvise, &self.mapping) {
-            let mapping = there(name, true)?;
+            let mapping = mapping_state(name, true)?;
             check_one_part(&program.mappings[mapping], "madvise")?;
             return self.madvise(mapping, program);
         }
         if let (Some(_), Some(name)) = (&self.mprotect, &self.mapping) {
-            let mapping = there(name, true)?;
+            let mapping = mapping_state(name, true)?;
             check_one_part(&program.mappings[mapping], "mprotect")?;
             return self.mprotect(mapping, program);
         }
@@ -88,7 +88,7 @@ impl ThreadPhaseSpec {
         let think_ns = within("think_ns", self.think_ns.unwrap_or(0), 0, MAX_THINK_NS);
         let think_ns = think_ns.map_err(with_key_error)?;
         match (&self.mapping, &self.open) {
-            (Some(name), _) => self.touch(there(name, true)?, think_ns, program),
+            (Some(name), _) => self.touch(mapping_state(name, true)?, think_ns, program),
             (None, open) => {
                 let open = opens.find(open.as_deref().expect("one subject is given"))?;
                 self.read(open, think_ns, program)
@@ -124,7 +124,7 @@ impl ThreadPhaseSpec {
     }
 
     fn touch(&self, mapping: usize, think_ns: u64, program: &Job) -> Result<ProgramStep, Error> {
-        let of = &program.mappings[mapping];
+        let named = &program.mappings[mapping];
         if self.offset.is_some() || self.len.is_some() || self.bs.is_some() {
             return Err(Error::KeyConflict {
                 key: "offset, len or bs",
@@ -132,7 +132,7 @@ impl ThreadPhaseSpec {
                 remedy: "they say what of an open file is read",
             });
         }
-        if self.write && !of.segments.is_empty() {
+        if self.write && !named.segments.is_empty() {
             return Err(Error::KeyConflict {
                 key: "write",
                 other: "a mapping with elf = true",
@@ -140,7 +140,7 @@ impl ThreadPhaseSpec {
                          private = true",
             });
         }
-        if self.write && !of.mapping.private {
+        if self.write && !named.mapping.private {
             return Err(Error::KeyConflict {
                 key: "write",
                 other: "a shared mapping",
@@ -149,25 +149,25 @@ impl ThreadPhaseSpec {
         }
         let accesses = match &self.pages {
             None => {
-                let pages = of.mapping.pages;
+                let pages = named.mapping.pages;
                 let extent = (pages, pages.bytes(program.page_size()));
                 let remedy = "a pattern such as random or stride:1021, or a list of 'pages'";
                 self.generated(program.seed, extent, remedy, TOUCHES)?
             }
-            Some(list) => self.list_phase(list, of, program.seed)?,
+            Some(list) => self.list_phase(list, named, program.seed)?,
         };
         let access = match &accesses.pattern {
-            Pattern::Generated(workload) => self.access(*workload, of)?,
+            Pattern::Generated(workload) => self.access(*workload, named)?,
             _ if self.write => Access::Write,
             _ => Access::Read,
         };
         Ok(ProgramStep::Touch { mapping, accesses, access, think_ns })
     }
 
-    /// The kind of access that `workload` makes through the mapping `of`.
-    fn access(&self, workload: Workload, of: &NamedMapping) -> Result<Access, Error> {
+    /// The kind of access that `workload` makes through the mapping `named`.
+    fn access(&self, workload: Workload, named: &NamedMapping) -> Result<Access, Error> {
         let conflict = |other, remedy| Err(Error::KeyConflict { key: "workload", other, remedy });
-        let is_elf = !of.segments.is_empty();
+        let is_elf = !named.segments.is_empty();
         match workload {
             _ if workload.is_read() => {
                 let remedy = "give a pattern that touches pages, such as random or sequential";
@@ -182,10 +182,10 @@ impl ThreadPhaseSpec {
                 "a mapping with elf = true",
                 "code of others is not called; give a pattern such as elf or random",
             ),
-            _ if of.mapping.private => {
+            _ if named.mapping.private => {
                 conflict("a private mapping", "calls do not write; remove private = true there")
             }
-            _ if !of.mapping.exec => conflict(
+            _ if !named.mapping.exec => conflict(
                 "a mapping that is not executable",
                 "set exec = true in the mapping's table",
             ),
@@ -225,7 +225,7 @@ impl ThreadPhaseSpec {
     fn list_phase(
         &self,
         list: &Arc<Vec<u64>>,
-        of: &NamedMapping,
+        named_mapping: &NamedMapping,
         seed: u64,
     ) -> Result<Phase, Error> {
         self.check_list("pages")?;
@@ -234,8 +234,8 @@ impl ThreadPhaseSpec {
             let remedy = "they say where an open file is read; give 'pages'";
             return Err(Error::KeyConflict { key, other, remedy });
         }
-        if let Some(&page) = list.iter().find(|&&page| page >= of.mapping.pages.0) {
-            let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
+        if let Some(&page) = list.iter().find(|&&page| page >= named_mapping.mapping.pages.0) {
+            let (name, last) = (shorten(&named_mapping.name), named_mapping.mapping.pages.0 - 1);
             return Err(ProgramError::BeyondMapping { page, name, last }.into());
         }
         if list.is_empty() {
@@ -256,8 +256,8 @@ impl ThreadPhaseSpec {
 }
 
 /// Rejects calls on the segments of a program, which stay as its loader maps them.
-fn check_one_part(of: &NamedMapping, key: &'static str) -> Result<(), Error> {
-    if of.segments.is_empty() {
+fn check_one_part(named: &NamedMapping, key: &'static str) -> Result<(), Error> {
+    if named.segments.is_empty() {
         return Ok(());
     }
     let remedy = "what the loader maps stays as it is; give a mapping of one part of the file";

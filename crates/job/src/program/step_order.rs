@@ -28,11 +28,12 @@ pub(super) fn add_dependencies(
     program: &mut Job,
 ) -> Result<(), Error> {
     for (number, thread) in threads.iter().enumerate() {
-        for (step, phase) in thread.phase.iter().enumerate().filter(|(_, of)| !of.after.is_empty())
+        for (step, phase) in
+            thread.phase.iter().enumerate().filter(|(_, phase)| !phase.after.is_empty())
         {
             let find = |after| {
                 let found = find_step(number, after, threads, names);
-                found.and_then(|of| check_runs_once(of, number, program))
+                found.and_then(|step| check_runs_once(step, number, program))
             };
             let found = phase.after.iter().map(find);
             let found: Vec<ThreadStep> = found.collect::<Result<_, _>>().map_err(|error| {
@@ -71,11 +72,11 @@ fn find_step(
     Ok(ThreadStep { thread: other, step: after.phase as usize - 1 })
 }
 
-/// Returns `of` if its thread and the waiting thread `waits` both run their steps only once.
-fn check_runs_once(of: ThreadStep, waits: usize, program: &Job) -> Result<ThreadStep, Error> {
+/// Returns `step` if its thread and the waiting thread `waits` both run their steps only once.
+fn check_runs_once(step: ThreadStep, waits: usize, program: &Job) -> Result<ThreadStep, Error> {
     let repeats = |number: &usize| program.threads[*number].rounds != Rounds::Times(1);
-    match [waits, of.thread].into_iter().find(repeats) {
-        None => Ok(of),
+    match [waits, step.thread].into_iter().find(repeats) {
+        None => Ok(step),
         Some(number) => {
             let name = shorten(&program.threads[number].name);
             Err(ProgramError::AfterRounds { name }.into())
@@ -95,9 +96,9 @@ fn find_deadlock(program: &Job) -> Option<ThreadStep> {
             (done[number], barrier) = next_waiting_step(thread, &done, number);
             barrier.into_iter().for_each(|barrier: usize| at_barrier[barrier].push(number));
         }
-        for (barrier, come) in program.barriers.iter().zip(at_barrier) {
-            if come.len() == barrier.threads {
-                come.into_iter().for_each(|number| done[number] += 1);
+        for (barrier, waiting) in program.barriers.iter().zip(at_barrier) {
+            if waiting.len() == barrier.threads {
+                waiting.into_iter().for_each(|number| done[number] += 1);
             }
         }
         if done == before {
@@ -112,7 +113,7 @@ fn find_deadlock(program: &Job) -> Option<ThreadStep> {
 /// because of the returned barrier.
 fn next_waiting_step(thread: &Thread, done: &[usize], number: usize) -> (usize, Option<usize>) {
     let from = done[number];
-    let is_met = |of: &ThreadStep| done[of.thread] > of.step;
+    let is_met = |step: &ThreadStep| done[step.thread] > step.step;
     let first = thread.after.partition_point(|(step, _)| *step < from);
     let unmet = thread.after[first..].iter().find(|(_, after)| !after.iter().all(is_met));
     let end = unmet.map_or(thread.steps.len(), |(step, _)| *step);

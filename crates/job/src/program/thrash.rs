@@ -140,9 +140,9 @@ fn change_written() -> Vec<ThreadPhaseSpec> {
 pub fn change_protection(mapping: &str) -> Vec<ThreadPhaseSpec> {
     let none = ThreadPhaseSpec::default;
     let sleep = || ThreadPhaseSpec { sleep_ns: Some(WRITER_SLEEPS_NS), ..none() };
-    let protect = |what: &str| ThreadPhaseSpec {
+    let protect = |protection: &str| ThreadPhaseSpec {
         mapping: Some(mapping.to_string()),
-        mprotect: Some(what.to_string()),
+        mprotect: Some(protection.to_string()),
         ..none()
     };
     vec![protect("exec"), sleep(), protect("as-mapped"), sleep()]
@@ -161,7 +161,7 @@ mod tests {
         let text = "threads = 3\nwriters = 2\nfile_size = \"1m\"\nduration = \"2s\"\ncpus = 2";
         let program = thrash(text).unwrap().validate(None).unwrap();
         assert_eq!((program.files.len(), program.mappings.len()), (5, 5));
-        let names: Vec<&str> = program.threads.iter().map(|of| of.name.as_str()).collect();
+        let names: Vec<&str> = program.threads.iter().map(|thread| thread.name.as_str()).collect();
         assert_eq!(names, ["reader-1", "reader-2", "reader-3", "writer-1", "writer-2"]);
         assert_eq!(program.files[1].name, "thrash-2");
         assert_eq!(program.tables.threads, [0, 0, 0, 1, 1]);
@@ -181,7 +181,7 @@ mod tests {
         let program = thrash("threads = 9\nstagger = \"1ms\"").unwrap().validate(None).unwrap();
         let begins = |program: &super::super::Job| -> Vec<u64> {
             let threads = program.threads.iter().enumerate();
-            threads.map(|(number, of)| of.begins_ns(number, program.seed)).collect()
+            threads.map(|(number, thread)| thread.begins_ns(number, program.seed)).collect()
         };
         assert!(begins(&program).iter().all(|ns| *ns < 1_000_000));
         assert_ne!(begins(&program), begins(&program.with_seed(7)));

@@ -28,14 +28,14 @@ pub(super) fn take(
     let named = Names::new("thread", names.iter(), MAX_THREADS)?;
     let of_processes = processes(threads, program)?;
     barriers::take(threads, program);
-    let mut there = MappingTracker::new(threads, &names, mappings, program);
+    let mut tracker = MappingTracker::new(threads, &names, mappings, program);
     for (number, (thread, name)) in threads.iter().zip(&names).enumerate() {
-        let before = there.mapped.clone();
-        let valid = steps(number, &thread.phase, opens, mappings, program, &mut there);
+        let before = tracker.mapped.clone();
+        let valid = steps(number, &thread.phase, opens, mappings, program, &mut tracker);
         let valid = valid.and_then(|steps| {
             let (rounds, stagger_ns) = (thread.rounds()?, thread.valid_stagger_ns()?);
             if rounds != Rounds::Times(1) {
-                there.check_round(&before, program)?;
+                tracker.check_round(&before, program)?;
             }
             Ok((rounds, stagger_ns, steps))
         });
@@ -79,7 +79,7 @@ fn steps(
     opens: &Names<'_>,
     mappings: &Names<'_>,
     program: &Job,
-    there: &mut MappingTracker<'_>,
+    tracker: &mut MappingTracker<'_>,
 ) -> Result<Vec<ProgramStep>, Error> {
     if phases.is_empty() || phases.len() > MAX_THREAD_PHASES {
         let value = format!("a number of {} phases", phases.len());
@@ -87,10 +87,10 @@ fn steps(
     }
     let mut steps = Vec::with_capacity(phases.len());
     for (number, phase) in phases.iter().enumerate() {
-        let step = there
+        let step = tracker
             .check_owner(thread, phase, mappings)
-            .and_then(|()| phase.validate(opens, mappings, &there.mapped, program))
-            .and_then(|step| there.apply_step(&step, program).map(|()| step))
+            .and_then(|()| phase.validate(opens, mappings, &tracker.mapped, program))
+            .and_then(|step| tracker.apply_step(&step, program).map(|()| step))
             .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
         steps.push(step);
     }

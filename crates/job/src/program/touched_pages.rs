@@ -64,8 +64,8 @@ impl Bits {
         let mut page = pages.start;
         while page < pages.end {
             let end = pages.end.min((page / WORD + 1) * WORD);
-            let ones = u64::MAX >> (WORD - (end - page)) << (page % WORD);
-            self.0[(page / WORD) as usize] |= ones;
+            let mask = u64::MAX >> (WORD - (end - page)) << (page % WORD);
+            self.0[(page / WORD) as usize] |= mask;
             page = end;
         }
     }

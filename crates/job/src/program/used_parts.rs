@@ -59,9 +59,9 @@ impl Job {
         for step in self.steps() {
             match step {
                 ProgramStep::Touch { mapping, accesses, .. } => {
-                    let of = &self.mappings[*mapping];
-                    let file = &mut files[self.opens[of.open].file];
-                    let in_file = of.file_pages();
+                    let named = &self.mappings[*mapping];
+                    let file = &mut files[self.opens[named.open].file];
+                    let in_file = named.file_pages();
                     for page in self.touches(*mapping, accesses) {
                         mappings[*mapping].add(page);
                         file.add(in_file(page).0);

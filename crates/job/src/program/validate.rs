@@ -137,10 +137,11 @@ impl Job {
     /// Checks that mappings fit the address space and anonymous memory fits in RAM.
     fn check_sizes(&self) -> Result<(), Error> {
         let mut bytes = 0u64;
-        for of in &self.mappings {
-            bytes = bytes.saturating_add((of.mapping.shift + of.span()).bytes(self.page_size()));
+        for mapping in &self.mappings {
+            bytes = bytes
+                .saturating_add((mapping.mapping.shift + mapping.span()).bytes(self.page_size()));
             if bytes > MAX_ADDRESS && !self.is_single_mapping() {
-                return Err(ProgramError::TooMuchMapped { name: shorten(&of.name) }.into());
+                return Err(ProgramError::TooMuchMapped { name: shorten(&mapping.name) }.into());
             }
         }
         match self.machine.cache_limit.zip(self.machine.limit_key()) {
@@ -261,14 +262,14 @@ impl MappingSpec {
         program: &Job,
         tables: &JobSpec,
     ) -> Result<NamedMapping, Error> {
-        let given = [
+        let conflicts = [
             ("offset", self.offset.is_some()),
             ("len", self.len.is_some()),
             ("exec", self.exec),
             ("private", self.private),
             ("split", self.split.is_some() || self.split_prot.is_some()),
         ];
-        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+        if let Some((key, _)) = conflicts.into_iter().find(|(_, is_set)| *is_set) {
             let remedy = "remove it: the file's segments say what is mapped";
             return Err(Error::KeyConflict { key, other: "'elf'", remedy });
         }

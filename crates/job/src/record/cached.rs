@@ -54,7 +54,7 @@ impl Cached {
 
     /// The sum over both files.
     pub(super) fn and(self, other: Cached) -> Cached {
-        let sum = |of: fn(&Cached) -> Option<u64>| Some(of(&self)? + of(&other)?);
+        let sum = |field: fn(&Cached) -> Option<u64>| Some(field(&self)? + field(&other)?);
         let between = [self.between, other.between].into_iter().flatten();
         Cached {
             inside: sum(|cached| cached.inside),

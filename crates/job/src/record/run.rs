@@ -108,8 +108,8 @@ pub struct FileRun {
 impl FileRun {
     /// The sum over `files`; empty if any of them lacks the location.
     pub fn sum_cached(files: &[FileRun]) -> Cached {
-        let of = files.iter().map(|file| file.cached_parts.unwrap_or_default());
-        of.reduce(Cached::and).unwrap_or_default()
+        let parts = files.iter().map(|file| file.cached_parts.unwrap_or_default());
+        parts.reduce(Cached::and).unwrap_or_default()
     }
 }
 

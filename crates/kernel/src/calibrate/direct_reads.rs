@@ -186,7 +186,7 @@ fn quartile(figures: Vec<f64>) -> f64 {
     order_statistic(figures, 4)
 }
 
-fn order_statistic(mut figures: Vec<f64>, of: usize) -> f64 {
+fn order_statistic(mut figures: Vec<f64>, rank_count: usize) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
-    figures[figures.len() / of]
+    figures[figures.len() / rank_count]
 }

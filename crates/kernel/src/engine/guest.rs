@@ -25,7 +25,7 @@ const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 /// # Errors
 /// One line for the host.
 pub fn run_in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
-    let wrong = |what: &str| format!("the host's job is invalid: {what}");
+    let wrong = |reason: &str| format!("the host's job is invalid: {reason}");
     let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     guest::set_read_ahead(message.read_ahead_kb)?;

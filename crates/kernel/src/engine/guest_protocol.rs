@@ -256,9 +256,9 @@ pub(super) fn opened(answer: &str) -> Result<Returned, Error> {
     if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
         return Err(Error::OutOfMemory { limit_bytes });
     }
-    if let Some([what, remedy]) = answer[UNAVAILABLE].as_array().map(Vec::as_slice) {
+    if let Some([feature, remedy]) = answer[UNAVAILABLE].as_array().map(Vec::as_slice) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        return Err(Error::unavailable(text(what), text(remedy)));
+        return Err(Error::unavailable(text(feature), text(remedy)));
     }
     if let (Some([step, mapping, file]), Some(page)) =
         (answer[BEYOND_FILE].as_array().map(Vec::as_slice), answer["page"].as_u64())

@@ -123,8 +123,10 @@ fn called(program: &Job, file: usize) -> Vec<Range<PageIndex>> {
     let mappings =
         steps.filter_map(ProgramStep::touched_mapping).map(|number| &program.mappings[number]);
     let parts = mappings
-        .filter(|of| program.opens[of.open].file == file)
-        .map(|of| of.mapping.offset..(of.mapping.offset + of.mapping.pages).min(end))
+        .filter(|mapping| program.opens[mapping.open].file == file)
+        .map(|mapping| {
+            mapping.mapping.offset..(mapping.mapping.offset + mapping.mapping.pages).min(end)
+        })
         .filter(|part| !part.is_empty());
     merge_ranges(parts.collect())
 }
@@ -198,7 +200,7 @@ fn check_series(rules: &Rules) -> Result<(), Error> {
 
 /// Refuses jobs that no kernel on this architecture can run.
 pub(super) fn check_architecture(machine: &Machine) -> Result<(), Error> {
-    let refuse = |what: String, remedy: &str| Err(Error::unavailable(what, remedy));
+    let refuse = |feature: String, remedy: &str| Err(Error::unavailable(feature, remedy));
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
     let arch = machine.arch;
     if arch.family != family || arch.page_size != page_size() {

@@ -309,7 +309,7 @@ impl<'a> RunCounts<'a> {
             }));
         }
         let rounds = threads.iter().zip(&program.threads);
-        let rounds = rounds.filter(|(_, of)| of.has_accesses());
+        let rounds = rounds.filter(|(_, accesses)| accesses.has_accesses());
         let rounds = rounds.filter_map(|(thread, _): (&ThreadRun, _)| thread.counters.rounds);
         let rounds = rounds.reduce(|one, other| one + other);
         let traced = ran.traced.as_ref();

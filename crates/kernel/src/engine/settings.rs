@@ -66,12 +66,12 @@ impl FaultAround {
         if wanted_bytes == fault_around_bytes() {
             return Ok(FaultAround { wanted_bytes, _changed: None, debugfs: None });
         }
-        let what = format!("a fault-around of {wanted_bytes} bytes");
+        let setting = format!("a fault-around of {wanted_bytes} bytes");
         require_root("setting fault-around")?;
         let remedy = "use a kernel with debugfs that is not locked down, or leave it as it is";
         let debugfs = KernelMount::open(journal, "debugfs", remedy)?;
         let path = debugfs.root().join(FAULT_AROUND_NAME);
-        let refused = |error: io::Error| Error::unavailable(format!("{what} ({error})"), remedy);
+        let refused = |error: io::Error| Error::unavailable(format!("{setting} ({error})"), remedy);
         let value = fs::read_to_string(&path).map_err(refused)?;
         let wanted = wanted_bytes.to_string();
         let mut changed = None;

@@ -24,7 +24,8 @@ impl ProcessMemory<'_> {
     /// The current mappings outside of `rooms`.
     pub(super) fn outside(rooms: &[Range<usize>]) -> Result<ProcessMemory<'_>, Error> {
         let mut list = String::with_capacity(LIST_BYTES);
-        let read = File::open("/proc/self/maps").and_then(|mut of| of.read_to_string(&mut list));
+        let read =
+            File::open("/proc/self/maps").and_then(|mut maps| maps.read_to_string(&mut list));
         read.map_err(|error| Error::call("read what the probe has mapped", error))?;
         Ok(ProcessMemory { list, reserved: rooms })
     }

@@ -181,7 +181,9 @@ impl<'a> OpenFiles<'a> {
     pub(super) fn cached(&self) -> Option<CacheStat> {
         let mut sum = CacheStat::default();
         for file in 0..self.process.files.len() {
-            let Some(open) = self.process.opens.iter().position(|&of| of == file) else { continue };
+            let Some(open) = self.process.opens.iter().position(|&opened| opened == file) else {
+                continue;
+            };
             let stat = CacheStat::query(&self.opens[open], ..).ok()?;
             sum.cached += stat.cached;
             sum.evicted += stat.evicted;

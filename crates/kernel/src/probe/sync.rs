@@ -152,13 +152,13 @@ impl StepOrder {
     pub(super) fn new(process: &ProbeProcess, memory: &mut SharedMemory) -> StepOrder {
         let mut is_awaited = vec![false; process.threads.len()];
         let all = process.threads.iter().flat_map(|thread| &thread.after);
-        all.flat_map(|(_, after)| after).for_each(|of| is_awaited[of.thread] = true);
+        all.flat_map(|(_, after)| after).for_each(|step| is_awaited[step.thread] = true);
         StepOrder { done: memory.take(process.threads.len()), is_awaited }
     }
 
     /// Waits until all of `steps` are complete.
     pub(super) fn wait(&self, steps: &[ThreadStep]) {
-        steps.iter().for_each(|of| self.done[of.thread].wait_for(of.step + 1));
+        steps.iter().for_each(|step| self.done[step.thread].wait_for(step.step + 1));
     }
 
     /// Records that a step of `thread` is complete.
@@ -301,18 +301,18 @@ mod tests {
         let process = ProbeProcess { barriers: vec![3], ..ProbeProcess::default() };
         let mut memory = SharedMemory::map(64).unwrap();
         let barriers = Barriers::new(&process, &mut memory);
-        let come = AtomicU32::new(0);
+        let arrived = AtomicU32::new(0);
         let often = || {
             for round in 1..=1000 {
-                come.fetch_add(1, Ordering::SeqCst);
+                arrived.fetch_add(1, Ordering::SeqCst);
                 barriers.wait(0);
-                assert!(come.load(Ordering::SeqCst) >= 3 * round);
+                assert!(arrived.load(Ordering::SeqCst) >= 3 * round);
                 barriers.wait(0);
-                assert!(come.load(Ordering::SeqCst) >= 3 * round);
+                assert!(arrived.load(Ordering::SeqCst) >= 3 * round);
             }
         };
         scope(|scope| (0..3).for_each(|_| drop(scope.spawn(often))));
-        assert_eq!(come.into_inner(), 3000);
+        assert_eq!(arrived.into_inner(), 3000);
     }
 
     #[test]

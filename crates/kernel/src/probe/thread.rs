@@ -150,7 +150,8 @@ impl<'a> ProbeThread<'a> {
             if self.deadline.is_past() {
                 return Ok(false);
             }
-            if let Some(((_, first), rest)) = self.after.split_first().filter(|(of, _)| of.0 == at)
+            if let Some(((_, first), rest)) =
+                self.after.split_first().filter(|(step, _)| step.0 == at)
             {
                 order.wait(first);
                 self.after = rest;

@@ -255,7 +255,7 @@ impl WaitParser {
         }
         // Threads still waiting have waited until the end.
         for PendingLock { since_ns, write, .. } in
-            pending_locks.into_values().flatten().filter(|of| of.waits)
+            pending_locks.into_values().flatten().filter(|lock| lock.waits)
         {
             waited(&mut traced, write, since_ns, last_ns);
         }

@@ -131,10 +131,10 @@ pub(crate) fn maps_each_segment_at_its_place(bench: &Bench) {
     // Pages are numbered through both segments: the first page of each is touched.
     let mut process = process(&path, 20, vec![touch([0, 10])]);
     process.mappings[0].segments = vec![segment(8, around + 1, true), segment(0, 0, false)];
-    let of = &process.mappings[0];
-    assert_eq!(of.file_page(PageIndex(around + 3)), Some(PageIndex(10)));
-    assert_eq!(of.file_page(PageIndex(around)), None);
-    assert_eq!(of.file_page(PageIndex(3)), Some(PageIndex(3)));
+    let mapping = &process.mappings[0];
+    assert_eq!(mapping.file_page(PageIndex(around + 3)), Some(PageIndex(10)));
+    assert_eq!(mapping.file_page(PageIndex(around)), None);
+    assert_eq!(mapping.file_page(PageIndex(3)), Some(PageIndex(3)));
     let mapped_pages = mapped(&run_cold(&process));
     assert_eq!(mapped_pages.first(), Some(&0));
     assert!(mapped_pages.contains(&(around + 1)));

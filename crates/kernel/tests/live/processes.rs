@@ -63,7 +63,8 @@ pub(crate) fn processes_have_own_page_tables(bench: &Bench) {
                    after = [{ thread = 'a', phase = 1 }] }]\n";
     let Some(run) = run(bench, &format!("{FILES}{threads}")) else { return };
     let counters = run.threads.iter().map(|thread| thread.counters);
-    let faults: Vec<_> = counters.map(|of| (of.minor_faults, of.major_faults)).collect();
+    let faults: Vec<_> =
+        counters.map(|counter| (counter.minor_faults, counter.major_faults)).collect();
     assert_eq!(faults, [(Some(0), Some(1)), (Some(1), Some(0))], "{run:?}");
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn forking_threads_wait_for_each_other(bench: &Bench) {
         return skip("this kernel does not tell of mmap_lock");
     };
     assert!(waits > 0, "{run:?}");
-    let told = run.waits.iter().map(|wait| wait.count).sum::<u64>();
-    assert_eq!(told, waits, "{run:?}");
+    let count = run.waits.iter().map(|wait| wait.count).sum::<u64>();
+    assert_eq!(count, waits, "{run:?}");
     assert!(run.waits.iter().all(|wait| wait.cause == "mmap_lock to write"), "{run:?}");
 }

@@ -203,14 +203,14 @@ impl Scene {
         self.wake(woken);
     }
 
-    fn step_fault(&mut self, number: usize, of: usize) {
+    fn step_fault(&mut self, number: usize, task: usize) {
         let step = match self.actors[number].asked.take() {
             Some(step) => step,
-            None => self.next_step(number, of),
+            None => self.next_step(number, task),
         };
         match step {
             Step::Lock(Lock::Vma) => {
-                if self.vmas.start_read(of as u64) {
+                if self.vmas.start_read(task as u64) {
                     self.actors[number].held = Some(Lock::Vma);
                 } else {
                     self.refused += 1;
@@ -228,28 +228,28 @@ impl Scene {
                 }
                 self.wake(woken);
             }
-            Step::Unlock => self.unlock(number, of),
+            Step::Unlock => self.unlock(number, task),
             Step::Read => {
                 let window = *self.actors[number].fault.as_ref().unwrap().window();
                 self.misses_under_lock += u32::from(self.actors[number].held.is_some());
-                let ra = &mut self.ra[of];
+                let ra = &mut self.ra[task];
                 let mut layout = Layout::new(window, &self.limits, ra, &mut ());
                 loop {
-                    let next = layout.next(&self.cache.file(file(of)), &mut ());
+                    let next = layout.next(&self.cache.file(file(task)), &mut ());
                     let Some(run) = next else { break };
-                    self.cache.add(file(of), run);
-                    self.cache.unlock(file(of), run.start, run.pages());
+                    self.cache.add(file(task), run);
+                    self.cache.unlock(file(task), run.start, run.pages());
                 }
             }
             // A page that was evicted as soon as it was read is read alone, and waited for.
             Step::ReadPage(start) => {
                 let run = FolioRun { start, order: Order(0), folios: 1, marked: None };
-                self.cache.add(file(of), run);
+                self.cache.add(file(task), run);
             }
-            Step::Wait(index) => self.cache.unlock(file(of), index, PageCount(1)),
+            Step::Wait(index) => self.cache.unlock(file(task), index, PageCount(1)),
             Step::Done(_) => {
-                self.unlock(number, of);
-                let mut pages = self.cache.mapped(file(of), Layer::FIRST);
+                self.unlock(number, task);
+                let mut pages = self.cache.mapped(file(task), Layer::FIRST);
                 assert!(pages.folio(PageIndex(0)).is_some(), "it is served with its page");
                 assert!(pages.touch(PageIndex(0)), "which is mapped");
                 self.actors[number].is_done = true;
@@ -257,23 +257,23 @@ impl Scene {
         }
     }
 
-    fn next_step(&mut self, number: usize, of: usize) -> Step {
+    fn next_step(&mut self, number: usize, task: usize) -> Step {
         self.actors[number].fault.as_mut().unwrap().step(&mut View {
             limits: &self.limits,
-            vma: &vma(of),
-            ra: &mut self.ra[of],
+            vma: &vma(task),
+            ra: &mut self.ra[task],
             tables: &mut self.tables,
-            cache: &mut self.cache.mapped(file(of), Layer::FIRST),
+            cache: &mut self.cache.mapped(file(task), Layer::FIRST),
             log: &mut (),
         })
     }
 
-    fn unlock(&mut self, number: usize, of: usize) {
+    fn unlock(&mut self, number: usize, task: usize) {
         let mut woken = Vec::new();
         match self.actors[number].held.take().expect("it has a lock") {
             Lock::Mmap => self.lock.release_read(0, &mut woken),
             Lock::Vma => {
-                if self.vmas.end_read(of as u64)
+                if self.vmas.end_read(task as u64)
                     && let Some(writer) = self.vma_writer.take()
                 {
                     self.actors[writer].is_waiting = false;

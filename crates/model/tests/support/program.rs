@@ -127,7 +127,7 @@ pub fn random_threads_with(seed: u64, with_advice: u64) -> JobSpec {
 pub fn random_writers(seed: u64) -> JobSpec {
     let mut spec = random_threads_with(seed, 10);
     let mut rng = Rng(seed ^ 0x7772_6974_6572);
-    let unsplit = spec.mapping.iter().filter(|of| of.split.is_none());
+    let unsplit = spec.mapping.iter().filter(|mapping| mapping.split.is_none());
     let unsplit: Vec<MappingSpec> = unsplit.cloned().collect();
     let changes = |phase: &ThreadPhaseSpec| phase.map.is_some() || phase.unmap.is_some();
     let changed: Vec<String> = spec.thread[0]
@@ -136,7 +136,8 @@ pub fn random_writers(seed: u64) -> JobSpec {
         .filter(|phase| changes(phase))
         .filter_map(|phase| phase.map.clone().or(phase.unmap.clone()))
         .collect();
-    let unsplit: Vec<_> = unsplit.into_iter().filter(|of| !changed.contains(&of.name)).collect();
+    let unsplit: Vec<_> =
+        unsplit.into_iter().filter(|mapping| !changed.contains(&mapping.name)).collect();
     let meets = rng.chance(50);
     for (number, thread) in spec.thread.iter_mut().enumerate() {
         if seed.is_multiple_of(2) && number > 0 {
@@ -168,12 +169,12 @@ fn writing(rng: &mut Rng, mappings: &[MappingSpec]) -> ThreadPhaseSpec {
             ThreadPhaseSpec { sleep_ns: Some(1 + rng.below(1_000_000)), ..nothing }
         };
     }
-    let of = &mappings[rng.below(mappings.len() as u64) as usize];
-    let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+    let mapping = &mappings[rng.below(mappings.len() as u64) as usize];
+    let pages = mapping.len.as_ref().unwrap().bytes().unwrap() / PAGE;
     let offset = rng.below(pages);
     let range = rng.chance(60).then(|| (offset, 1 + rng.below(pages - offset)));
     ThreadPhaseSpec {
-        mapping: Some(of.name.clone()),
+        mapping: Some(mapping.name.clone()),
         mprotect: Some(rng.pick(&Protection::ALL).name().to_string()),
         offset: range.and_then(|range| size(range.0)),
         len: range.and_then(|range| size(range.1)),
@@ -209,7 +210,12 @@ fn mapping(rng: &mut Rng, number: u64, files: &[u64], opens: &[usize]) -> Mappin
 }
 
 /// Advice for a mapping, or for an open file.
-fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> ThreadPhaseSpec {
+fn advice(
+    rng: &mut Rng,
+    mapping_spec: &MappingSpec,
+    files: &[u64],
+    opens: &[usize],
+) -> ThreadPhaseSpec {
     if rng.chance(40) {
         let open = rng.below(opens.len() as u64) as usize;
         let bytes = files[opens[open]] * PAGE;
@@ -227,14 +233,14 @@ fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> Th
             ..ThreadPhaseSpec::default()
         };
     }
-    let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+    let pages = mapping_spec.len.as_ref().unwrap().bytes().unwrap() / PAGE;
     let advice = rng.pick(&Madvise::ALL).name();
     let range = rng.chance(80).then(|| {
         let offset = rng.below(pages);
         (offset, 1 + rng.below(pages - offset))
     });
     ThreadPhaseSpec {
-        mapping: Some(of.name.clone()),
+        mapping: Some(mapping_spec.name.clone()),
         madvise: Some(advice.to_string()),
         offset: range.and_then(|range| size(range.0)),
         len: range.and_then(|range| size(range.1)),
@@ -253,13 +259,13 @@ fn phases(
     let mut phases = Vec::new();
     for _ in 0..4 + rng.below(12) {
         let number = rng.below(spec.mapping.len() as u64) as usize;
-        let of = &spec.mapping[number];
-        let name = Some(of.name.clone());
+        let mapping_table = &spec.mapping[number];
+        let name = Some(mapping_table.name.clone());
         let accesses = Some(1 + rng.below(300));
         let think_ns = rng.chance(20).then(|| rng.below(100_000));
         let with = ThreadPhaseSpec { accesses, think_ns, ..ThreadPhaseSpec::default() };
         phases.push(if rng.chance(with_advice) && there[number] {
-            advice(rng, of, files, opens)
+            advice(rng, mapping_table, files, opens)
         } else if rng.chance(20) {
             let open = rng.below(opens.len() as u64) as usize;
             let offset = rng.below(files[opens[open]]) * PAGE;
@@ -277,9 +283,9 @@ fn phases(
             there[number] = false;
             ThreadPhaseSpec { unmap: name, ..ThreadPhaseSpec::default() }
         } else {
-            let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+            let pages = mapping_table.len.as_ref().unwrap().bytes().unwrap() / PAGE;
             let workload = random::workload(rng, pages, false).to_string();
-            let write = of.private && rng.chance(50);
+            let write = mapping_table.private && rng.chance(50);
             ThreadPhaseSpec { mapping: name, workload: Some(workload), write, ..with }
         });
     }

@@ -36,11 +36,11 @@ impl Recording {
 impl Counts {
     /// The counts of a run that has all of them.
     pub fn of(run: &Run) -> Counts {
-        let told = |count: Option<u64>| count.expect("pages, faults and time are known");
+        let known = |count: Option<u64>| count.expect("pages, faults and time are known");
         Counts {
-            data_pages_read: told(run.counters.data_pages_read),
-            major_faults: told(run.counters.major_faults),
-            elapsed_ns: told(run.elapsed_ns),
+            data_pages_read: known(run.counters.data_pages_read),
+            major_faults: known(run.counters.major_faults),
+            elapsed_ns: known(run.elapsed_ns),
             files: run.files.clone(),
         }
     }

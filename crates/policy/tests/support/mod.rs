@@ -26,15 +26,15 @@ impl Random {
         self.0 % bound
     }
 
-    /// `count` runs of `pages` consecutive pages at random positions in a file of `of` pages.
-    pub fn runs(&mut self, count: u64, pages: u64, of: u64) -> Vec<u64> {
-        let starts: Vec<u64> = (0..count).map(|_| self.below(of - pages)).collect();
+    /// `count` runs of `pages` consecutive pages at random positions in a file of `file_pages` pages.
+    pub fn runs(&mut self, count: u64, pages: u64, file_pages: u64) -> Vec<u64> {
+        let starts: Vec<u64> = (0..count).map(|_| self.below(file_pages - pages)).collect();
         starts.into_iter().flat_map(|start| start..start + pages).collect()
     }
 
-    /// `count` random pages of a file of `of` pages.
-    pub fn pages(&mut self, count: u64, of: u64) -> Vec<u64> {
-        (0..count).map(|_| self.below(of)).collect()
+    /// `count` random pages of a file of `file_pages` pages.
+    pub fn pages(&mut self, count: u64, file_pages: u64) -> Vec<u64> {
+        (0..count).map(|_| self.below(file_pages)).collect()
     }
 }
 

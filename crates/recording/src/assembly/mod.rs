@@ -95,19 +95,19 @@ impl Assembly {
     }
 
     /// Adds the next observation. Returns the resulting events.
-    pub fn add(&mut self, told: &Observation) -> Vec<Event> {
-        if let Action::Start { parent, fork, program } = &told.action {
-            self.on_start(told, *parent, *fork, program.clone());
+    pub fn add(&mut self, observation: &Observation) -> Vec<Event> {
+        if let Action::Start { parent, fork, program } = &observation.action {
+            self.on_start(observation, *parent, *fork, program.clone());
         }
-        if self.processes.contains_key(&told.process) {
-            self.on_action(told);
-        } else if !self.exited.contains(&told.process) {
+        if self.processes.contains_key(&observation.process) {
+            self.on_action(observation);
+        } else if !self.exited.contains(&observation.process) {
             self.unknown += 1;
         }
         std::mem::take(&mut self.events)
     }
 
-    fn on_start(&mut self, told: &Observation, parent: u32, fork: u64, program: PathBuf) {
+    fn on_start(&mut self, observation: &Observation, parent: u32, fork: u64, program: PathBuf) {
         let index = take_index(&mut self.counts.processes);
         let inherited = self.forked.remove(&(parent, fork)).unwrap_or_default();
         let parents = self.processes.iter().filter(|((pid, _), _)| *pid == parent);
@@ -115,49 +115,51 @@ impl Assembly {
         self.events.push(Event {
             thread: 0,
             wait_ns: 0,
-            kind: EventKind::Process { pid: told.process.0, parent, program },
+            kind: EventKind::Process { pid: observation.process.0, parent, program },
         });
         let space = Rc::new(MappedSpace::default());
-        self.processes
-            .insert(told.process, AssembledProcess { index, space, threads: HashMap::new() });
+        self.processes.insert(
+            observation.process,
+            AssembledProcess { index, space, threads: HashMap::new() },
+        );
         // A child's mappings are mappings of their own in the recording; they refer to the open
         // files of the parent.
         for mapped in inherited.all() {
-            self.add_mapping(told, mapped.address, mapped.length, mapped);
+            self.add_mapping(observation, mapped.address, mapped.length, mapped);
         }
     }
 
     /// The index of the observed thread, introduced by an event if it is new, and its user time
     /// since its last event.
-    fn thread_index(&mut self, told: &Observation) -> (u32, u64) {
-        let process = self.processes.get_mut(&told.process).expect("it was looked for");
-        let user_ns = told.user_ns;
-        if let Some(thread) = process.threads.get_mut(&told.thread) {
+    fn thread_index(&mut self, observation: &Observation) -> (u32, u64) {
+        let process = self.processes.get_mut(&observation.process).expect("it was looked for");
+        let user_ns = observation.user_ns;
+        if let Some(thread) = process.threads.get_mut(&observation.thread) {
             let wait_ns = user_ns.saturating_sub(thread.user_ns);
             thread.user_ns = user_ns;
             return (thread.index, wait_ns);
         }
         let index = take_index(&mut self.counts.threads);
-        process.threads.insert(told.thread, AssembledThread { index, user_ns });
-        let what = EventKind::Thread { process: process.index, tid: told.thread };
-        self.events.push(Event { thread: index, wait_ns: 0, kind: what });
+        process.threads.insert(observation.thread, AssembledThread { index, user_ns });
+        let thread_event = EventKind::Thread { process: process.index, tid: observation.thread };
+        self.events.push(Event { thread: index, wait_ns: 0, kind: thread_event });
         (index, 0)
     }
 
-    fn push_event(&mut self, told: &Observation, what: EventKind) {
-        let (thread, wait_ns) = self.thread_index(told);
-        self.events.push(Event { thread, wait_ns, kind: what });
+    fn push_event(&mut self, observation: &Observation, kind: EventKind) {
+        let (thread, wait_ns) = self.thread_index(observation);
+        self.events.push(Event { thread, wait_ns, kind });
     }
 
-    fn space(&mut self, told: &Observation) -> &mut MappedSpace {
-        let process = self.processes.get_mut(&told.process).expect("it was looked for");
+    fn space(&mut self, observation: &Observation) -> &mut MappedSpace {
+        let process = self.processes.get_mut(&observation.process).expect("it was looked for");
         Rc::make_mut(&mut process.space)
     }
 
-    fn on_action(&mut self, told: &Observation) {
-        match &told.action {
+    fn on_action(&mut self, observation: &Observation) {
+        match &observation.action {
             Action::Start { .. } => {}
-            Action::Open { number, file } => self.on_open(told, *number, file),
+            Action::Open { number, file } => self.on_open(observation, *number, file),
             Action::Map { open, address, length, offset_bytes, protection, flags } => {
                 let Some(OpenDescription { index: open, .. }) = self.opens.get(open).copied()
                 else {
@@ -167,19 +169,19 @@ impl Assembly {
                 let (offset_bytes, protection, flags) = (*offset_bytes, *protection, *flags);
                 let of =
                     MappedPart { offset_bytes, open, protection, flags, ..MappedPart::default() };
-                self.add_mapping(told, *address, *length, &of);
+                self.add_mapping(observation, *address, *length, &of);
             }
-            Action::Unmap { address, length } => self.remove_range(told, *address, *length),
-            Action::Move { from, to } => self.move_range(told, *from, *to),
+            Action::Unmap { address, length } => self.remove_range(observation, *address, *length),
+            Action::Move { from, to } => self.move_range(observation, *from, *to),
             &Action::Protect { address, length, protection } => {
-                self.each_part(told, address, length, |mapping, pages| EventKind::Protect {
+                self.each_part(observation, address, length, |mapping, pages| EventKind::Protect {
                     mapping,
                     pages,
                     protection,
                 });
             }
             &Action::Madvise { address, length, advice } => {
-                self.each_part(told, address, length, |mapping, pages| EventKind::Madvise {
+                self.each_part(observation, address, length, |mapping, pages| EventKind::Madvise {
                     mapping,
                     pages,
                     advice,
@@ -187,15 +189,15 @@ impl Assembly {
             }
             Action::Touch { address, is_write } => {
                 let (page_bytes, is_write) = (self.page_bytes, *is_write);
-                if let Some((mapping, page)) = self.space(told).page_at(*address, page_bytes)
-                    && self.touches.accepts(told.thread, (mapping, page, is_write))
+                if let Some((mapping, page)) = self.space(observation).page_at(*address, page_bytes)
+                    && self.touches.accepts(observation.thread, (mapping, page, is_write))
                 {
-                    self.push_event(told, EventKind::Touch { mapping, page, is_write });
+                    self.push_event(observation, EventKind::Touch { mapping, page, is_write });
                 }
             }
             Action::Read { open, offset_bytes, length } => {
                 let (offset_bytes, length_bytes) = (*offset_bytes, *length);
-                self.on_open_file(told, *open, |open| EventKind::Read {
+                self.on_open_file(observation, *open, |open| EventKind::Read {
                     open,
                     offset_bytes,
                     length_bytes,
@@ -203,7 +205,7 @@ impl Assembly {
             }
             Action::Fadvise { open, offset_bytes, length, advice } => {
                 let (offset_bytes, length_bytes, advice) = (*offset_bytes, *length, *advice);
-                self.on_open_file(told, *open, |open| EventKind::Fadvise {
+                self.on_open_file(observation, *open, |open| EventKind::Fadvise {
                     open,
                     offset_bytes,
                     length_bytes,
@@ -212,7 +214,7 @@ impl Assembly {
             }
             Action::Readahead { open, offset_bytes, length } => {
                 let (offset_bytes, length_bytes) = (*offset_bytes, *length);
-                self.on_open_file(told, *open, |open| EventKind::Readahead {
+                self.on_open_file(observation, *open, |open| EventKind::Readahead {
                     open,
                     offset_bytes,
                     length_bytes,
@@ -220,36 +222,36 @@ impl Assembly {
             }
             Action::Resize { file: ObservedFile { device, inode, size_bytes, .. } } => {
                 if let Some(file) = self.files.get(&(*device, *inode)).copied() {
-                    self.on_resize(told, file, *size_bytes);
+                    self.on_resize(observation, file, *size_bytes);
                 }
             }
             Action::Fork { fork } => {
-                let space = self.processes[&told.process].space.clone();
-                self.forked.insert((told.process.0, *fork), space);
+                let space = self.processes[&observation.process].space.clone();
+                self.forked.insert((observation.process.0, *fork), space);
             }
             Action::Exit => {
-                let process = self.processes[&told.process].index;
-                self.push_event(told, EventKind::Exit { process });
-                self.processes.remove(&told.process);
-                self.exited.insert(told.process);
-                self.forked.retain(|(pid, _), _| *pid != told.process.0);
+                let process = self.processes[&observation.process].index;
+                self.push_event(observation, EventKind::Exit { process });
+                self.processes.remove(&observation.process);
+                self.exited.insert(observation.process);
+                self.forked.retain(|(pid, _), _| *pid != observation.process.0);
             }
         }
     }
 
     fn on_open_file(
         &mut self,
-        told: &Observation,
+        observation: &Observation,
         number: u64,
-        what: impl FnOnce(u32) -> EventKind,
+        make_kind: impl FnOnce(u32) -> EventKind,
     ) {
         match self.opens.get(&number).copied() {
-            Some(OpenDescription { index }) => self.push_event(told, what(index)),
+            Some(OpenDescription { index }) => self.push_event(observation, make_kind(index)),
             None => self.unknown += 1,
         }
     }
 
-    fn on_open(&mut self, told: &Observation, number: u64, stored: &ObservedFile) {
+    fn on_open(&mut self, observation: &Observation, number: u64, stored: &ObservedFile) {
         let ObservedFile { path, device, inode, size_bytes } = stored.clone();
         let known = self.files.get(&(device, inode)).copied();
         let file = known.unwrap_or_else(|| {
@@ -260,92 +262,106 @@ impl Assembly {
         if known.is_none() {
             self.paths.push(path.clone().into_os_string());
             self.sizes.push(size_bytes);
-            self.push_event(told, EventKind::File { path, size_bytes, device, inode });
+            self.push_event(observation, EventKind::File { path, size_bytes, device, inode });
         } else {
-            self.on_resize(told, file, size_bytes);
+            self.on_resize(observation, file, size_bytes);
         }
         let index = take_index(&mut self.counts.opens);
         self.opens.insert(number, OpenDescription { index });
-        self.push_event(told, EventKind::Open { file });
+        self.push_event(observation, EventKind::Open { file });
     }
 
     /// Records the size of a known file, if it has changed.
-    fn on_resize(&mut self, told: &Observation, file: u32, size_bytes: u64) {
+    fn on_resize(&mut self, observation: &Observation, file: u32, size_bytes: u64) {
         if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
-            self.push_event(told, EventKind::Truncate { file, size_bytes });
+            self.push_event(observation, EventKind::Truncate { file, size_bytes });
         }
     }
 
-    /// Adds a mapping with the open file, offset, protection and flags of `of`.
-    fn add_mapping(&mut self, told: &Observation, address: u64, length: u64, of: &MappedPart) {
+    /// Adds a mapping with the open file, offset, protection and flags of `part`.
+    fn add_mapping(
+        &mut self,
+        observation: &Observation,
+        address: u64,
+        length: u64,
+        part: &MappedPart,
+    ) {
         let index = take_index(&mut self.counts.mappings);
-        let mapped = MappedPart { address, length, index, first_page: 0, ..*of };
+        let mapped = MappedPart { address, length, index, first_page: 0, ..*part };
         self.push_event(
-            told,
+            observation,
             EventKind::Map {
-                open: of.open,
+                open: part.open,
                 address,
                 length_bytes: length,
-                offset_bytes: of.offset_bytes,
-                protection: of.protection,
-                flags: of.flags,
+                offset_bytes: part.offset_bytes,
+                protection: part.protection,
+                flags: part.flags,
                 callers: Vec::new(),
             },
         );
-        self.space(told).add(mapped);
+        self.space(observation).add(mapped);
     }
 
-    fn parts(&mut self, told: &Observation, address: u64, length: u64) -> Vec<(u32, MappingPages)> {
+    fn parts(
+        &mut self,
+        observation: &Observation,
+        address: u64,
+        length: u64,
+    ) -> Vec<(u32, MappingPages)> {
         let page_bytes = self.page_bytes;
-        self.space(told).parts(address, length, page_bytes)
+        self.space(observation).parts(address, length, page_bytes)
     }
 
     fn each_part(
         &mut self,
-        told: &Observation,
+        observation: &Observation,
         address: u64,
         length: u64,
-        what: impl Fn(u32, MappingPages) -> EventKind,
+        make_kind: impl Fn(u32, MappingPages) -> EventKind,
     ) {
-        for (mapping, pages) in self.parts(told, address, length) {
-            self.push_event(told, what(mapping, pages));
+        for (mapping, pages) in self.parts(observation, address, length) {
+            self.push_event(observation, make_kind(mapping, pages));
         }
     }
 
-    fn remove_range(&mut self, told: &Observation, address: u64, length: u64) {
-        let parts = self.parts(told, address, length);
+    fn remove_range(&mut self, observation: &Observation, address: u64, length: u64) {
+        let parts = self.parts(observation, address, length);
         let page_bytes = self.page_bytes;
         let mut gone = HashSet::new();
-        self.space(told).remove(address, length, page_bytes, |mapping| {
+        self.space(observation).remove(address, length, page_bytes, |mapping| {
             gone.insert(mapping);
         });
         for (mapping, pages) in parts {
             let is_whole = gone.contains(&mapping);
-            self.push_event(told, EventKind::Unmap { mapping, part: (!is_whole).then_some(pages) });
+            self.push_event(
+                observation,
+                EventKind::Unmap { mapping, part: (!is_whole).then_some(pages) },
+            );
         }
     }
 
-    fn move_range(&mut self, told: &Observation, from: (u64, u64), to: (u64, u64)) {
+    fn move_range(&mut self, observation: &Observation, from: (u64, u64), to: (u64, u64)) {
         // mremap(2) is mostly used on anonymous memory, which is not tracked.
-        let Some(mapped) = self.space(told).part_at(from.0).copied() else {
-            self.remove_range(told, to.0, to.1);
+        let Some(mapped) = self.space(observation).part_at(from.0).copied() else {
+            self.remove_range(observation, to.0, to.1);
             return;
         };
         let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
         if is_whole {
             let page_bytes = self.page_bytes;
-            self.space(told).remove(from.0, from.1, page_bytes, |_| ());
-            self.remove_range(told, to.0, to.1);
-            let what = EventKind::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
-            self.push_event(told, what);
-            self.space(told).add(MappedPart { address: to.0, length: to.1, ..mapped });
+            self.space(observation).remove(from.0, from.1, page_bytes, |_| ());
+            self.remove_range(observation, to.0, to.1);
+            let kind = EventKind::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
+            self.push_event(observation, kind);
+            self.space(observation).add(MappedPart { address: to.0, length: to.1, ..mapped });
         } else {
             // A part that moves becomes a mapping of its own.
             let skipped = from.0 - mapped.address;
             let offset_bytes = mapped.offset_bytes + skipped;
-            self.remove_range(told, from.0, from.1);
-            self.remove_range(told, to.0, to.1);
-            self.add_mapping(told, to.0, to.1, &MappedPart { offset_bytes, ..mapped });
+            self.remove_range(observation, from.0, from.1);
+            self.remove_range(observation, to.0, to.1);
+            self.add_mapping(observation, to.0, to.1, &MappedPart { offset_bytes, ..mapped });
         }
     }
 }
@@ -357,8 +373,8 @@ mod tests {
     const PAGE: u64 = 4096;
 
     fn add_action(assembly: &mut Assembly, process: ProcessImage, did: Action) -> Vec<EventKind> {
-        let told = Observation { process, thread: process.0, user_ns: 0, action: did };
-        assembly.add(&told).into_iter().map(|event| event.kind).collect()
+        let observation = Observation { process, thread: process.0, user_ns: 0, action: did };
+        assembly.add(&observation).into_iter().map(|event| event.kind).collect()
     }
 
     fn begin(parent: u32, fork: u64) -> Action {

@@ -177,7 +177,9 @@ mod tests {
             let parts = space.parts(first * PAGE + 1, pages * PAGE - 1, PAGE);
             let found: Vec<(u32, u64)> = parts
                 .iter()
-                .flat_map(|(index, of)| (of.first..of.first + of.pages).map(|page| (*index, page)))
+                .flat_map(|(index, part)| {
+                    (part.first..part.first + part.pages).map(|page| (*index, page))
+                })
                 .collect();
             let expected: Vec<(u32, u64)> =
                 array[first as usize..(first + pages) as usize].iter().copied().flatten().collect();

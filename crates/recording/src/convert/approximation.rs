@@ -74,7 +74,7 @@ impl ApproximationCounts {
             let events = plural(events, "event");
             format!("the recording is cut off at byte {at}; it has {events} until then")
         };
-        let has = |is_so: bool, what: &str| is_so.then(|| format!("the recording {what}"));
+        let has = |is_so: bool, text: &str| is_so.then(|| format!("the recording {text}"));
         let is = |mode: RecordingMode| self.mode == Some(mode);
         [
             self.truncated.map(cut),
@@ -171,18 +171,18 @@ impl ApproximationCounts {
     }
 }
 
-/// "`count` `what`s `which` are `became`"; `None` if `count` is 0.
-fn count_text(count: u64, what: &str, which: &str, became: &str) -> Option<String> {
+/// "`count` `noun`s `which` are `became`"; `None` if `count` is 0.
+fn count_text(count: u64, noun: &str, which: &str, became: &str) -> Option<String> {
     let which = if which.is_empty() { String::new() } else { format!(" {which}") };
     let is_are = if count == 1 { "is" } else { "are" };
-    (count > 0).then(|| format!("{}{which} {is_are} {became}", plural(count, what)))
+    (count > 0).then(|| format!("{}{which} {is_are} {became}", plural(count, noun)))
 }
 
-fn plural(count: u64, what: &str) -> String {
-    match (count, what.split_once(' ')) {
-        (1, _) => format!("1 {what}"),
+fn plural(count: u64, noun: &str) -> String {
+    match (count, noun.split_once(' ')) {
+        (1, _) => format!("1 {noun}"),
         (_, Some((first, rest))) => format!("{count} {first}s {rest}"),
-        (_, None) => format!("{count} {what}s"),
+        (_, None) => format!("{count} {noun}s"),
     }
 }
 

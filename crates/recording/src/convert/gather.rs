@@ -52,12 +52,12 @@ pub struct RecordedProgram {
 
 impl RecordedProgram {
     pub fn new(header: &Header) -> RecordedProgram {
-        let mut said = ApproximationCounts::default();
-        said.set_header(header);
+        let mut counts = ApproximationCounts::default();
+        counts.set_header(header);
         RecordedProgram {
             page_size: header.page_size,
             machine: header.machine.clone(),
-            approximations: said,
+            approximations: counts,
             processes: Vec::new(),
             threads: Vec::new(),
             files: Vec::new(),
@@ -287,9 +287,9 @@ pub struct JobMapping {
 }
 
 impl JobMapping {
-    pub fn new(of: u32) -> JobMapping {
+    pub fn new(index: u32) -> JobMapping {
         JobMapping {
-            recorded: of,
+            recorded: index,
             made_by: None,
             user: None,
             is_shared: false,

@@ -52,11 +52,11 @@ impl ThreadOrder {
             return;
         }
         self.last_thread.insert(threads[thread as usize].process, thread);
-        let of = self.file_order(file);
-        let user = of.users.entry(thread).or_default();
+        let order = self.file_order(file);
+        let user = order.users.entry(thread).or_default();
         user.is_active = true;
-        if std::mem::replace(&mut user.seen_advices, of.advices) < of.advices
-            && let Some(step) = of.advised.filter(|step| step.thread != thread)
+        if std::mem::replace(&mut user.seen_advices, order.advices) < order.advices
+            && let Some(step) = order.advised.filter(|step| step.thread != thread)
         {
             threads[thread as usize].drafts.wait_for(step);
         }
@@ -82,11 +82,11 @@ impl ThreadOrder {
     pub fn after_advice(&mut self, thread: u32, file: usize, threads: &mut [DraftThread]) {
         self.last = None;
         let step = threads[thread as usize].drafts.seal();
-        let of = self.file_order(file);
-        of.advised = step.map(|step| StepRef { thread, step });
-        of.advices += 1;
-        let advices = of.advices;
-        of.users.entry(thread).or_default().seen_advices = advices;
+        let order = self.file_order(file);
+        order.advised = step.map(|step| StepRef { thread, step });
+        order.advices += 1;
+        let advices = order.advices;
+        order.users.entry(thread).or_default().seen_advices = advices;
     }
 
     fn file_order(&mut self, file: usize) -> &mut FileOrder {

@@ -42,8 +42,9 @@ impl RecordedProgram {
         let (mut names, mut seen) = (UniqueNames::default(), HashSet::new());
         let mut file_names = vec![String::new(); self.files.len()];
         for file in by_use {
-            let of = &self.files[file];
-            let table = file_table(of, &mut names, existing, &mut seen, &mut self.approximations);
+            let recorded = &self.files[file];
+            let table =
+                file_table(recorded, &mut names, existing, &mut seen, &mut self.approximations);
             file_names[file].clone_from(&table.name);
             spec.file.push(table);
         }
@@ -104,7 +105,9 @@ impl RecordedProgram {
         let kept: Vec<JobThread> =
             threads.into_iter().map(|thread| self.job_thread(thread, tables)).collect();
         let mut name_of = vec![String::new(); kept.len()];
-        for (name, thread) in name_of.iter_mut().zip(&kept).filter(|(_, of)| !of.steps.is_empty()) {
+        for (name, thread) in
+            name_of.iter_mut().zip(&kept).filter(|(_, thread)| !thread.steps.is_empty())
+        {
             let program = &self.processes[thread.process as usize];
             *name = names.assign(&format!("{program} {}", thread.tid));
         }
@@ -113,9 +116,9 @@ impl RecordedProgram {
             if thread.steps.is_empty() {
                 continue;
             }
-            let after = |of: &StepRef| {
-                let phase = *phases_of[of.thread as usize].get(of.step)? as u64;
-                let thread = name_of[of.thread as usize].clone();
+            let after = |step_ref: &StepRef| {
+                let phase = *phases_of[step_ref.thread as usize].get(step_ref.step)? as u64;
+                let thread = name_of[step_ref.thread as usize].clone();
                 (phase > 0).then_some(AfterSpec { thread, phase })
             };
             let phases = thread.steps.into_iter().map(|(step, waits_for)| ThreadPhaseSpec {
@@ -143,7 +146,7 @@ impl RecordedProgram {
         let mut kept = DraftSteps::default();
         let mut phases = Vec::with_capacity(steps.len());
         for (at, step) in steps.into_iter().enumerate() {
-            after.remove(&at).into_iter().flatten().for_each(|of| kept.wait_for(of));
+            after.remove(&at).into_iter().flatten().for_each(|step| kept.wait_for(step));
             if let Some(step) = self.job_step(step, tables) {
                 kept.push(step);
             }
@@ -347,7 +350,7 @@ fn file_table(
     used: &mut UniqueNames,
     existing: &dyn Fn(&Path) -> Option<ExistingFile>,
     seen: &mut HashSet<(u64, u64)>,
-    said: &mut ApproximationCounts,
+    counts: &mut ApproximationCounts,
 ) -> FileSpec {
     let name = used.assign(&file_name(&file.path));
     let recorded = file.size_bytes.max(file.first_size_bytes);
@@ -355,16 +358,16 @@ fn file_table(
     let shown = || file.path.display().to_string().replace(char::is_control, "?");
     let path = file.path.to_str();
     match existing(&file.path).zip(path) {
-        None if path.is_none() => said.unnamed.push(shown()),
-        None => said.gone.push(shown()),
-        Some((now, _)) if now.size_bytes != size_bytes => said.changed.push(shown()),
-        Some((now, _)) if !seen.insert(now.identity) => said.twins.push(shown()),
+        None if path.is_none() => counts.unnamed.push(shown()),
+        None => counts.gone.push(shown()),
+        Some((now, _)) if now.size_bytes != size_bytes => counts.changed.push(shown()),
+        Some((now, _)) if !seen.insert(now.identity) => counts.twins.push(shown()),
         Some((_, path)) => {
             return FileSpec { name, path: Some(path.to_string()), ..FileSpec::default() };
         }
     }
     if size_bytes > file.first_size_bytes {
-        said.grown.push(shown());
+        counts.grown.push(shown());
     }
     FileSpec { name, size: Some(SizeText::from_bytes(size_bytes)), ..FileSpec::default() }
 }

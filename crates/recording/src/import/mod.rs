@@ -124,7 +124,7 @@ pub fn import(
 
 fn no_faults_error(kind: TraceFormat, name: &str, imported: &ImportStats) -> ImportError {
     let ImportStats { lines, without_address, other_faults, mappings, .. } = *imported;
-    let what = match kind {
+    let reason = match kind {
         _ if lines == 0 => "it is empty".to_string(),
         _ if without_address > 0 => format!("its {without_address} faults have no address"),
         TraceFormat::PerfScript if mappings == 0 => "it has no line about a mapping".to_string(),
@@ -134,15 +134,15 @@ fn no_faults_error(kind: TraceFormat, name: &str, imported: &ImportStats) -> Imp
         TraceFormat::PerfScript => PERF_REMEDY,
         TraceFormat::Lines => LINES_REMEDY,
     };
-    ImportError::NoFaults { name: name.to_string(), what, remedy }
+    ImportError::NoFaults { name: name.to_string(), what: reason, remedy }
 }
 
-/// Calls `of` with each line of `trace`, without line terminator and with invalid UTF-8 replaced.
+/// Calls `add_line` with each line of `trace`, without line terminator and with invalid UTF-8 replaced.
 /// Overlong lines are split. Returns the number of lines.
 fn each_line(
     mut trace: impl BufRead,
     name: &str,
-    mut of: impl FnMut(&str) -> Result<(), ImportError>,
+    mut add_line: impl FnMut(&str) -> Result<(), ImportError>,
 ) -> Result<u64, ImportError> {
     let mut lines = 0;
     let mut bytes = Vec::new();
@@ -158,6 +158,6 @@ fn each_line(
             return Ok(lines);
         }
         lines += 1;
-        of(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']))?;
+        add_line(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']))?;
     }
 }

@@ -176,7 +176,8 @@ pub fn read<W: Write>(
             return Ok(());
         }
         let line = TraceLine::parse(text);
-        let Some((line, said)) = line.and_then(|line| parse_record(&line).map(|said| (line, said)))
+        let Some((line, said)) =
+            line.and_then(|line| parse_record(&line).map(|record| (line, record)))
         else {
             imported.unknown_lines += 1;
             return Ok(());
@@ -215,7 +216,8 @@ pub fn read<W: Write>(
                 let page = (address - mapping.address) / 4096;
                 imported.faults += 1;
                 imported.major_faults += u64::from(is_major);
-                let before = last.insert(line.tid, (found, page)).filter(|(of, _)| *of == found);
+                let before =
+                    last.insert(line.tid, (found, page)).filter(|(mapping, _)| *mapping == found);
                 let hidden =
                     before.filter(|_| !is_major).map(|(_, before)| untraced_pages(before, page));
                 for page in hidden.into_iter().flatten() {

@@ -79,7 +79,7 @@ impl<'a, W: Write> RecordingSink<'a, W> {
         program: &str,
     ) -> Result<(), Error> {
         let parent = parent.and_then(|parent| self.processes.get(&parent).copied());
-        self.threads.retain(|(of, _), _| *of != pid);
+        self.threads.retain(|(owner, _), _| *owner != pid);
         let program = PathBuf::from(program);
         self.write_event(0, EventKind::Process { pid, parent, program })?;
         self.processes.insert(pid, self.process_count);
@@ -154,7 +154,7 @@ impl<'a, W: Write> RecordingSink<'a, W> {
         Ok(self.mappings - 1)
     }
 
-    fn write_event(&mut self, thread: u32, what: EventKind) -> Result<(), Error> {
-        self.writer.write(&Event { thread, wait_ns: 0, kind: what })
+    fn write_event(&mut self, thread: u32, event: EventKind) -> Result<(), Error> {
+        self.writer.write(&Event { thread, wait_ns: 0, kind: event })
     }
 }

@@ -36,7 +36,7 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
     let mut events = Vec::new();
     for draft in drafts {
         let [a, b, c, d] = draft.numbers;
-        let pick = |of: usize| (of > 0).then(|| (a % of.max(1) as u64) as u32);
+        let pick = |count: usize| (count > 0).then(|| (a % count.max(1) as u64) as u32);
         let part = |pages: u64| {
             let first = b % pages;
             MappingPages { first, pages: c % (pages - first) + 1 }

@@ -186,16 +186,16 @@ impl Group {
     }
 
     fn list(&self, others: &[usize]) -> Vec<String> {
-        let of = |at: usize, figure: &Figure| {
+        let text = |at: usize, figure: &Figure| {
             let range = figure.range(at).map(|range| format!(" ({range})")).unwrap_or_default();
             format!("{}: {}{range}", self.headings[at].replace('\n', " "), figure.median(at))
         };
         let item = |figure: &Figure| {
-            let mut said = vec![of(0, figure)];
+            let mut texts = vec![text(0, figure)];
             for &other in others {
-                said.extend([of(other, figure), format!("change {}", figure.change(other))]);
+                texts.extend([text(other, figure), format!("change {}", figure.change(other))]);
             }
-            format!("{} - {}", figure.name.trim_start(), said.join("; "))
+            format!("{} - {}", figure.name.trim_start(), texts.join("; "))
         };
         self.figures.iter().map(item).collect()
     }

@@ -124,8 +124,8 @@ impl TextChanges {
              printf."
                 .to_string()
         });
-        let said: Vec<String> = shortened.into_iter().chain(replaced).collect();
-        (!said.is_empty()).then(|| said.join(" "))
+        let changes: Vec<String> = shortened.into_iter().chain(replaced).collect();
+        (!changes.is_empty()).then(|| changes.join(" "))
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
         let quoted = Letter { parts: vec![Part::Paragraph(format!("From '{path}'."))], ..letter };
         assert!(quoted.text().contains("From '...xxx"), "{}", quoted.text());
         assert!(text.contains("gr??e\n-----\n1\n"), "{text}");
-        let said = text.replace('\n', " ");
-        assert!(said.contains("begins with ... is shortened") && said.contains("A ? can"));
+        let line = text.replace('\n', " ");
+        assert!(line.contains("begins with ... is shortened") && line.contains("A ? can"));
         let plain = Letter { parts: Vec::new(), command: "filemap compare".to_string() };
         assert_eq!(plain.text(), "Command:\n\nfilemap compare\n");
     }

@@ -191,10 +191,10 @@ mod tests {
         words.split_terminator('\0').map(String::from).collect()
     }
 
-    fn folds(given: &[String], columns: usize) {
-        let command = given.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    fn folds(arguments: &[String], columns: usize) {
+        let command = arguments.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let folded = fold(&command, columns).unwrap();
-        assert_eq!(words(&folded), given, "{folded}");
+        assert_eq!(words(&folded), arguments, "{folded}");
         for line in folded.lines() {
             assert!(line.len() <= columns && line.chars().all(is_printed), "{folded}");
             assert!(!line.ends_with(' '), "{folded}");
@@ -220,7 +220,7 @@ mod tests {
     fn a_shell_reads_the_same_words() {
         let long = format!("/a/{}/b", "directory/".repeat(20));
         let sweep = format!("read_ahead_kb={}", "128,".repeat(40));
-        let given = [
+        let arguments = [
             "filemap",
             "compare",
             "it's",
@@ -239,9 +239,9 @@ mod tests {
             &sweep,
             "''''''",
         ];
-        let given: Vec<String> = given.map(String::from).to_vec();
+        let arguments: Vec<String> = arguments.map(String::from).to_vec();
         for columns in [40, 50, 75] {
-            folds(&given, columns);
+            folds(&arguments, columns);
         }
     }
 
@@ -258,13 +258,13 @@ mod tests {
         };
         let signs: Vec<char> = "ab/,+= '\"\\$`\n\té€~#*-".chars().collect();
         for _ in 0..200 {
-            let mut given = vec!["filemap".to_string()];
+            let mut words = vec!["filemap".to_string()];
             for _ in 0..draw(8) {
                 let length = [3, 20, 200][draw(3) as usize];
                 let word = (0..draw(length)).map(|_| signs[draw(signs.len() as u64) as usize]);
-                given.push(word.collect());
+                words.push(word.collect());
             }
-            folds(&given, [40, 75][draw(2) as usize]);
+            folds(&words, [40, 75][draw(2) as usize]);
         }
     }
 }

@@ -77,17 +77,19 @@ impl Answer {
     /// Among ties the one that reads least, then the one with the smallest scope.
     pub fn choose(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
-            tried.into_iter().filter(|of| of.figures.helps(now)).collect();
+            tried.into_iter().filter(|candidate| candidate.figures.helps(now)).collect();
         better.sort_by(|a, b| a.figures.ns[0].total_cmp(&b.figures.ns[0]));
         let Some(&fastest) = better.first() else { return Answer::default() };
-        better.retain(|of| of.figures.may_be_as_fast(fastest.figures));
-        let least = better.iter().map(|of| of.figures.pages).fold(f64::INFINITY, f64::min);
-        let reads_least = |of: &&Candidate| of.figures.pages <= least * (1.0 + TIE_SHARE);
-        let best = better.iter().filter(reads_least).min_by_key(|of| of.reach);
+        better.retain(|candidate| candidate.figures.may_be_as_fast(fastest.figures));
+        let least =
+            better.iter().map(|candidate| candidate.figures.pages).fold(f64::INFINITY, f64::min);
+        let reads_least =
+            |candidate: &&Candidate| candidate.figures.pages <= least * (1.0 + TIE_SHARE);
+        let best = better.iter().filter(reads_least).min_by_key(|candidate| candidate.reach);
         let best = *best.expect("the one that reads least is among them");
         Answer {
             best: Some(best.at),
-            ties: better.iter().map(|of| of.at).filter(|at| *at != best.at).collect(),
+            ties: better.iter().map(|candidate| candidate.at).filter(|at| *at != best.at).collect(),
             ties_with_now: (1..LATENCIES.len()).any(|at| !best.figures.helps_at(now, at)),
         }
     }
@@ -122,12 +124,12 @@ mod tests {
     }
 
     fn choose_from(tried: &[TrialRow]) -> Answer {
-        let of = |(at, tried): (usize, &TrialRow)| Candidate {
+        let candidate = |(at, tried): (usize, &TrialRow)| Candidate {
             at,
             figures: figures(*tried),
             reach: tried.0,
         };
-        Answer::choose(NOW, tried.iter().enumerate().map(of))
+        Answer::choose(NOW, tried.iter().enumerate().map(candidate))
     }
 
     fn best(best: usize, ties: &[usize], ties_with_now: bool) -> Answer {
@@ -158,8 +160,8 @@ mod tests {
     #[test]
     fn narrowest_tie_wins() {
         let everywhere = (3, 10, [20.0, 15.0, 30.0]);
-        let there = (0, 11, [21.0, 16.0, 31.0]);
-        assert_eq!(choose_from(&[everywhere, there]), best(1, &[0], false));
+        let current = (0, 11, [21.0, 16.0, 31.0]);
+        assert_eq!(choose_from(&[everywhere, current]), best(1, &[0], false));
     }
 
     #[test]

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(steps(&own)[0], "madvise m: random");
         let changed = with(&own, &[AdviceChange::Madvise(target(&[0]), ReadHint::Sequential)]);
         assert_eq!(steps(&changed), steps(&own)[1..]);
-        let hints = changed.mappings.iter().map(|of| of.mapping.advice.read);
+        let hints = changed.mappings.iter().map(|mapping| mapping.mapping.advice.read);
         assert_eq!(hints.collect::<Vec<_>>(), [ReadHint::Sequential, ReadHint::Normal]);
     }
 

@@ -79,7 +79,9 @@ impl<E: Engines> AdviseBench<'_, E> {
         let programs: Vec<Job> =
             changes.iter().map(|changes| apply::with(self.program, changes)).collect();
         let tried = changes.into_iter().zip(self.outcomes(&programs, &LATENCIES)?);
-        Ok(tried.filter_map(|(changes, of)| Some(AdviceTrial::new(changes, of?))).collect())
+        Ok(tried
+            .filter_map(|(changes, outcome)| Some(AdviceTrial::new(changes, outcome?)))
+            .collect())
     }
 
     /// Outcome of each of `programs` at `latencies`; `None` if the model cannot run it. A single
@@ -153,12 +155,12 @@ impl<E: Engines> AdviseBench<'_, E> {
         let outcomes: Vec<Option<TrialOutcome>> = outcomes.collect();
         condition.answer = advice.answer.best.and_then(|at| outcomes[at].clone());
         let tried = advice.tried.iter().zip(outcomes);
-        let tried =
-            tried.filter_map(|(of, outcome)| Some(AdviceTrial::new(of.does.clone(), outcome?)));
-        let there = AdviseRecord { now, tried: tried.collect(), ..AdviseRecord::default() };
-        let best = there.answer_among(|_| true).best;
-        condition.best = best.map(|at| there.tried[at].label());
-        condition.now = Some(there.now);
+        let tried = tried
+            .filter_map(|(trial, outcome)| Some(AdviceTrial::new(trial.does.clone(), outcome?)));
+        let record = AdviseRecord { now, tried: tried.collect(), ..AdviseRecord::default() };
+        let best = record.answer_among(|_| true).best;
+        condition.best = best.map(|at| record.tried[at].label());
+        condition.now = Some(record.now);
         Ok(condition)
     }
 }
@@ -166,11 +168,11 @@ impl<E: Engines> AdviseBench<'_, E> {
 /// Pairs of the best changes of each kind.
 fn pairs(advice: &AdviseRecord) -> Vec<Vec<AdviceChange>> {
     let now = advice.now.figures();
-    let helps = |of: &&AdviceTrial| of.outcome.figures().helps(now);
+    let helps = |advice_trial: &&AdviceTrial| advice_trial.outcome.figures().helps(now);
     let mut helping: Vec<&AdviceTrial> = advice.tried.iter().filter(helps).collect();
-    helping.sort_by_key(|of| of.outcome.elapsed_ns);
+    helping.sort_by_key(|trial| trial.outcome.elapsed_ns);
     let mut best: Vec<&AdviceChange> = Vec::new();
-    for change in helping.into_iter().map(|of| &of.does[0]) {
+    for change in helping.into_iter().map(|trial| &trial.does[0]) {
         if best.len() < PAIRED && best.iter().all(|known| known.goes_with(change)) {
             best.push(change);
         }

@@ -48,7 +48,7 @@ pub fn candidate_changes(program: &Job, used: &UsedParts, now: &TrialOutcome) ->
         let now = program.machine.fault_around.bytes(page_size);
         changes.extend(around.filter(|bytes| *bytes != now).map(AdviceChange::FaultAround));
     }
-    let is_governed = |of: &NamedMapping| of.ungoverned(page_size).is_none();
+    let is_governed = |named_mapping: &NamedMapping| named_mapping.ungoverned(page_size).is_none();
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
         changes.push(AdviceChange::Governor);
     }

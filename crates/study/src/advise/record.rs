@@ -115,7 +115,7 @@ impl AdviceTrial {
 
     /// Whether it affects no file other than `file`.
     pub(super) fn is_about(&self, file: usize) -> bool {
-        self.does.iter().all(|change| change.file().is_none_or(|of| of == file))
+        self.does.iter().all(|change| change.file().is_none_or(|number| number == file))
     }
 }
 

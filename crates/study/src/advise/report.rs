@@ -147,8 +147,8 @@ impl AdviseRecord {
     fn picture(&self) -> DotTable {
         let mut tried: Vec<&AdviceTrial> = self.tried.iter().collect();
         tried.sort_by_key(|row| (row.rank(), row.outcome.elapsed_ns));
-        let in_bytes = |of: &TrialOutcome| self.bytes_read(of);
-        let all = || [&self.now].into_iter().chain(self.tried.iter().map(|of| &of.outcome));
+        let in_bytes = |trial_outcome: &TrialOutcome| self.bytes_read(trial_outcome);
+        let all = || [&self.now].into_iter().chain(self.tried.iter().map(|trial| &trial.outcome));
         // A far larger amount would compress all others.
         let (now, most) = (in_bytes(&self.now), in_bytes(&self.now) * MAX_SCALE);
         let near = all().map(in_bytes).filter(|read| *read <= most);
@@ -160,7 +160,8 @@ impl AdviseRecord {
         let rows = tried
             .iter()
             .map(|of| self.draw_pictures(of.label(), &of.outcome, of.class(), &of.verdict));
-        let known = VERDICTS.iter().filter(|(name, ..)| tried.iter().any(|of| of.verdict == *name));
+        let known =
+            VERDICTS.iter().filter(|(name, ..)| tried.iter().any(|trial| trial.verdict == *name));
         let meanings = known.map(|(_, class, meaning)| (*class, *meaning));
         let legend = [("threshold-key", "as it is")].into_iter().chain(meanings);
         let right = |name: &str| DotColumn::Text(Head::number(name));
@@ -239,8 +240,12 @@ const CONDITIONS: [Column<AdviceCondition>; 4] = [
     }),
 ];
 
-fn pages_and_time(of: &TrialOutcome) -> String {
-    format!("{}, {}", number(of.data_pages_read as f64), time(of.elapsed_ns as f64))
+fn pages_and_time(trial_outcome: &TrialOutcome) -> String {
+    format!(
+        "{}, {}",
+        number(trial_outcome.data_pages_read as f64),
+        time(trial_outcome.elapsed_ns as f64)
+    )
 }
 
 #[cfg(test)]

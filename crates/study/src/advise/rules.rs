@@ -70,7 +70,8 @@ fn read_as(
 /// Whether the program itself advises the read pattern of mappings of `on`.
 fn is_advised(program: &Job, on: &AdviceTarget) -> bool {
     let is_own = |number: usize| on.numbers.contains(&number);
-    let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
+    let is_kept =
+        |number: &usize| program.mappings[*number].mapping.advice.read != ReadHint::Normal;
     program.steps().filter_map(is_read_advice).any(is_own) || on.numbers.iter().any(is_kept)
 }
 
@@ -81,10 +82,10 @@ fn path(program: &Job, on: &AdviceTarget) -> Result<PathBuf, String> {
 }
 
 /// The part of the file that identifies a mapping.
-fn extent(program: &Job, of: &NamedMapping) -> FileExtent {
+fn extent(program: &Job, named_mapping: &NamedMapping) -> FileExtent {
     FileExtent {
-        offset_bytes: of.mapping.offset.0 * program.page_size(),
-        length_bytes: of.mapping.pages.bytes(program.page_size()),
+        offset_bytes: named_mapping.mapping.offset.0 * program.page_size(),
+        length_bytes: named_mapping.mapping.pages.bytes(program.page_size()),
     }
 }
 
@@ -112,10 +113,12 @@ fn mappings(program: &Job, on: &AdviceTarget) -> Result<Vec<Option<FileExtent>>,
 /// Touched mappings of the same file outside `on`.
 fn other_mappings(program: &Job, on: &AdviceTarget) -> Vec<FileExtent> {
     let mut touched = vec![false; program.mappings.len()];
-    program.steps().filter_map(|step| step.touched_mapping()).for_each(|of| touched[of] = true);
+    program.steps().filter_map(|step| step.touched_mapping()).for_each(|step| touched[step] = true);
     let is_other = |number: &usize| {
-        let of = &program.mappings[*number];
-        touched[*number] && program.opens[of.open].file == on.file && !on.numbers.contains(number)
+        let mapping = &program.mappings[*number];
+        touched[*number]
+            && program.opens[mapping.open].file == on.file
+            && !on.numbers.contains(number)
     };
     let numbers = (0..program.mappings.len()).filter(is_other);
     numbers.map(|number| extent(program, &program.mappings[number])).collect()
@@ -131,16 +134,16 @@ fn prefetch_rules(
 ) -> Result<Vec<AdviceRule>, String> {
     let mut rules: Vec<AdviceRule> = Vec::new();
     for (number, (first, pages)) in on.numbers.iter().zip(parts) {
-        let of = extent(program, &program.mappings[*number]);
+        let own_extent = extent(program, &program.mappings[*number]);
         let part = FileExtent {
-            offset_bytes: of.offset_bytes + first * program.page_size(),
+            offset_bytes: own_extent.offset_bytes + first * program.page_size(),
             length_bytes: pages * program.page_size(),
         };
-        match rules.iter_mut().find(|rule| rule.mapping == Some(of)) {
+        match rules.iter_mut().find(|rule| rule.mapping == Some(own_extent)) {
             Some(rule) => rule.part = rule.part.map(|known| around(known, part)),
             None => {
                 let path = path(program, on)?;
-                let (mapping, part) = (Some(of), Some(part));
+                let (mapping, part) = (Some(own_extent), Some(part));
                 rules.push(AdviceRule { advice, mapping, part, path, overrides_program: false });
             }
         }
@@ -150,7 +153,7 @@ fn prefetch_rules(
 
 /// The smallest extent that contains both.
 fn around(one: FileExtent, other: FileExtent) -> FileExtent {
-    let end = |of: FileExtent| of.offset_bytes + of.length_bytes;
+    let end = |extent: FileExtent| extent.offset_bytes + extent.length_bytes;
     let offset_bytes = one.offset_bytes.min(other.offset_bytes);
     FileExtent { offset_bytes, length_bytes: end(one).max(end(other)) - offset_bytes }
 }
@@ -172,12 +175,13 @@ mod tests {
 
     fn text(program: &Job, change: AdviceChange) -> Result<String, String> {
         let extent = |extent: Option<FileExtent>| {
-            let text = |of: FileExtent| format!("{}+{}", of.offset_bytes, of.length_bytes);
+            let text =
+                |extent: FileExtent| format!("{}+{}", extent.offset_bytes, extent.length_bytes);
             extent.map_or("*".to_string(), text)
         };
         let line = |rule: &AdviceRule| {
             let AdviceRule { advice, mapping, part, path, .. } = rule;
-            let [mapping, part] = [mapping, part].map(|of| extent(*of));
+            let [mapping, part] = [mapping, part].map(|mapping| extent(*mapping));
             format!("{advice:?} {mapping} {part} {}\n", path.display())
         };
         Ok(advice_rules(program, &[change])?.iter().map(line).collect())
@@ -186,14 +190,14 @@ mod tests {
     #[test]
     fn all_mappings_of_a_file_or_one_of_them() {
         let random = |numbers: &[usize]| AdviceChange::Madvise(target(numbers), ReadHint::Random);
-        let said = |program: &Job, numbers: &[usize]| text(program, random(numbers));
-        assert_eq!(said(&program(""), &[0]).unwrap(), "Random * * /data/a\n");
-        assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "Random * * /data/a\n");
-        assert_eq!(said(&program(HALF), &[1]).unwrap(), "Random 524288+524288 * /data/a\n");
-        assert!(said(&program(SAME), &[1]).unwrap_err().contains("told apart"));
+        let ranges_text = |program: &Job, numbers: &[usize]| text(program, random(numbers));
+        assert_eq!(ranges_text(&program(""), &[0]).unwrap(), "Random * * /data/a\n");
+        assert_eq!(ranges_text(&program(HALF), &[0, 1]).unwrap(), "Random * * /data/a\n");
+        assert_eq!(ranges_text(&program(HALF), &[1]).unwrap(), "Random 524288+524288 * /data/a\n");
+        assert!(ranges_text(&program(SAME), &[1]).unwrap_err().contains("told apart"));
         let mut gone = program("");
         gone.files[0].file.path = None;
-        assert!(said(&gone, &[0]).unwrap_err().contains("'a' is not there"));
+        assert!(ranges_text(&gone, &[0]).unwrap_err().contains("'a' is not there"));
     }
 
     #[test]

@@ -49,16 +49,16 @@ fn lines(advice: &AdviseRecord) -> Vec<String> {
     lines
 }
 
-fn line(advice: &AdviseRecord, of: &FileAdvice) -> String {
-    let (read, used) = (of.pages_read, of.pages_used);
+fn line(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
+    let (read, used) = (file_advice.pages_read, file_advice.pages_used);
     let now = format!(
         "{} reads {} pages for {} touched ({}).",
-        of.name,
+        file_advice.name,
         number(read as f64),
         number(used as f64),
         times(read, used)
     );
-    let Some(best) = of.answer.best else {
+    let Some(best) = file_advice.answer.best else {
         let uses = read as f64 <= used as f64 * USES_WHAT_IT_READS;
         let why = if uses {
             "Nothing helps: it uses what it reads."
@@ -68,7 +68,7 @@ fn line(advice: &AdviseRecord, of: &FileAdvice) -> String {
         return format!("{now} {why}");
     };
     let best = &advice.tried[best];
-    let pages = best.outcome.files[of.number];
+    let pages = best.outcome.files[file_advice.number];
     let mut line = format!(
         "{now} {}: {} pages ({}), {}.",
         best.does[0].call(),
@@ -76,22 +76,25 @@ fn line(advice: &AdviseRecord, of: &FileAdvice) -> String {
         times(pages, used),
         change_text(&best.outcome, &advice.now)
     );
-    line += &tie(advice, &of.answer);
-    line += &for_this_program(advice, of.number, best);
+    line += &tie(advice, &file_advice.answer);
+    line += &for_this_program(advice, file_advice.number, best);
     line
 }
 
 /// The fastest change limited to this program, if `best` affects every program.
 fn for_this_program(advice: &AdviseRecord, file: usize, best: &AdviceTrial) -> String {
-    let is_own = |of: &AdviceTrial| of.does.iter().all(|change| !change.is_for_all());
+    let is_own =
+        |advice_trial: &AdviceTrial| advice_trial.does.iter().all(|change| !change.is_for_all());
     if is_own(best) {
         return String::new();
     }
     let now = advice.now.file_figures(file);
-    let helps = |of: &&AdviceTrial| {
-        is_own(of) && of.is_about(file) && of.outcome.file_figures(file).helps(now)
+    let helps = |advice_trial: &&AdviceTrial| {
+        is_own(advice_trial)
+            && advice_trial.is_about(file)
+            && advice_trial.outcome.file_figures(file).helps(now)
     };
-    let own = advice.tried.iter().filter(helps).min_by_key(|of| of.outcome.elapsed_ns);
+    let own = advice.tried.iter().filter(helps).min_by_key(|trial| trial.outcome.elapsed_ns);
     own.map_or(String::new(), |own| {
         format!(
             " That is a setting for every program. For this one alone: {}: {} pages, {}.",
@@ -157,7 +160,7 @@ fn source_changes(advice: &AdviseRecord) -> Vec<SourceChange> {
 
 /// Effect of the governor for a program that cannot be changed, if it helps.
 fn governed(advice: &AdviseRecord, program: &str) -> Option<String> {
-    let own = &advice.tried.iter().find(|of| of.does == [AdviceChange::Governor])?.outcome;
+    let own = &advice.tried.iter().find(|change| change.does == [AdviceChange::Governor])?.outcome;
     own.figures().helps(advice.now.figures()).then(|| {
         format!(
             "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
@@ -222,8 +225,8 @@ mod tests {
             (AdviceChange::ReadAhead(64), outcome(4000, 100)),
             (AdviceChange::Governor, outcome(3900, 150)),
         ];
-        let said = words_for(outcome(545_166, 1600), 3624, trials);
-        assert!(said[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
+        let words = words_for(outcome(545_166, 1600), 3624, trials);
+        assert!(words[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
     }
 
     #[test]
@@ -245,7 +248,7 @@ mod tests {
         now.elapsed_ns_at_half_latency = 95_000_000;
         now.elapsed_ns_at_double_latency = 110_000_000;
         let trials = vec![(AdviceChange::Madvise(on("data.mdb"), ReadHint::Random), random)];
-        let said = words_for(now, 10, trials);
-        assert!(said[0].contains("a tie with doing nothing"), "{said:?}");
+        let words = words_for(now, 10, trials);
+        assert!(words[0].contains("a tie with doing nothing"), "{words:?}");
     }
 }

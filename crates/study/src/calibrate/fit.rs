@@ -24,12 +24,12 @@ pub fn sample(figures: impl Iterator<Item = f64>) -> stats::SampleStats {
     stats::SampleStats::from_sorted(figures.collect()).expect("there is at least one round")
 }
 
-fn median<S>(samples: &[S], of: impl Fn(&S) -> f64) -> f64 {
-    sample(samples.iter().map(of)).median
+fn median<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
+    sample(samples.iter().map(figure)).median
 }
 
-fn rounded_median<S>(samples: &[S], of: fn(&S) -> f64) -> u64 {
-    median(samples, of).round() as u64
+fn rounded_median<S>(samples: &[S], figure: fn(&S) -> f64) -> u64 {
+    median(samples, figure).round() as u64
 }
 
 /// Whether overlapping reads complete together: `apart` is the time between their completions as a
@@ -115,16 +115,16 @@ impl Samples {
 
     /// Direct reads of each request size.
     pub fn direct(&self) -> Vec<DirectReads> {
-        let of = |(number, bytes)| {
+        let cost_of = |(number, bytes)| {
             let ns = sample(self.file.iter().map(|sample| sample.direct_ns[number]));
             DirectReads { bytes, ns }
         };
-        DIRECT_BYTES.into_iter().enumerate().map(of).collect()
+        DIRECT_BYTES.into_iter().enumerate().map(cost_of).collect()
     }
 }
 
-fn cost<S>(samples: &[S], name: &str, of: fn(&S) -> f64) -> MeasuredCost {
-    MeasuredCost { name: name.to_string(), ns: sample(samples.iter().map(of)) }
+fn cost<S>(samples: &[S], name: &str, figure: fn(&S) -> f64) -> MeasuredCost {
+    MeasuredCost { name: name.to_string(), ns: sample(samples.iter().map(figure)) }
 }
 
 /// Device and fault costs fitted to accesses of a file.
@@ -204,9 +204,9 @@ mod tests {
     fn warns_of_omitted_ring() {
         assert_eq!(no_ring(Some(128), 0.01), None, "the profile has it");
         assert_eq!(no_ring(None, 0.5), None, "there is none");
-        let told = no_ring(Some(128), 0.5).unwrap();
-        assert!(told.contains("128 entries") && told.contains("0.50"), "{told}");
-        assert!(!told.contains('\n'), "{told}");
+        let warning = no_ring(Some(128), 0.5).unwrap();
+        assert!(warning.contains("128 entries") && warning.contains("0.50"), "{warning}");
+        assert!(!warning.contains('\n'), "{warning}");
     }
 
     #[test]

@@ -39,11 +39,11 @@ impl BootImage {
                 paths.len()
             )));
         }
-        let of = |number: usize| {
+        let modules_of = |number: usize| {
             modules.get(number).or(modules.first()).filter(|path| *path != NONE).cloned()
         };
         let pairs = paths.into_iter().enumerate();
-        Ok(pairs.map(|(number, path)| BootImage { path, modules: of(number) }).collect())
+        Ok(pairs.map(|(number, path)| BootImage { path, modules: modules_of(number) }).collect())
     }
 }
 

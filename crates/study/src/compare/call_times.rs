@@ -36,14 +36,14 @@ impl Variants<'_> {
 /// Number and durations of the calls `name` in a run: medians over all runs, and the range of the
 /// longest call.
 fn spans(record: &Record, name: &str) -> [String; 4] {
-    let sample = |of: fn(&Wait) -> u64| {
+    let sample = |field: fn(&Wait) -> u64| {
         let calls = record.runs.iter().flat_map(|run| &run.calls);
         let calls = calls.filter(|call| call.cause == name);
-        SampleStats::from_sorted(calls.map(|call| of(call) as f64).collect())
+        SampleStats::from_sorted(calls.map(|call| field(call) as f64).collect())
     };
     let mark = if is_emulated(record) { NOT_JUDGED } else { "" };
-    let shown = |of: fn(&Wait) -> u64| {
-        sample(of).map_or(String::new(), |own| format!("{}{mark}", time(own.median)))
+    let shown = |field: fn(&Wait) -> u64| {
+        sample(field).map_or(String::new(), |own| format!("{}{mark}", time(own.median)))
     };
     let count = sample(|call| call.count).map_or(String::new(), |own| number(own.median));
     let longest = sample(|call| call.max_ns).map_or(String::new(), |own| {

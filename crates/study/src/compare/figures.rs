@@ -40,7 +40,9 @@ impl Variants<'_> {
     /// The headline figures.
     pub(super) fn figures(&self) -> ComparisonTable {
         let of_figure = |(at, figure): (usize, &'static crate::figures::Figure)| {
-            let own = || self.measures.iter().map(|of| of.iter().nth(at).and_then(|(_, own)| own));
+            let own = || {
+                self.measures.iter().map(|measure| measure.iter().nth(at).and_then(|(_, own)| own))
+            };
             let is_time = figure.unit == Unit::Nanoseconds || figure.key == ROUNDS_A_SECOND;
             let sample = |(own, record): (Option<&Measurement>, &filemap_job::Record)| {
                 let &Measurement { median, min, max, .. } = own?;
@@ -71,9 +73,10 @@ impl Variants<'_> {
     /// One table for each per-file figure: a row for each file, a column for each variant.
     pub(super) fn by_file(&self) -> Vec<Table> {
         let names = self.files();
-        let table = |(title, of): OfFile| {
+        let table = |(title, file): OfFile| {
             let of_file = |&(at, name): &(usize, &str)| {
-                let own = (0..self.cells.len()).map(|cell| self.file(cell, at, name).and_then(of));
+                let own =
+                    (0..self.cells.len()).map(|cell| self.file(cell, at, name).and_then(file));
                 plain(name, own)
             };
             let mut figures: Vec<Figure> = names.iter().take(MAX_ROWS).map(of_file).collect();

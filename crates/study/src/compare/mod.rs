@@ -108,7 +108,7 @@ impl Comparison {
     /// # Panics
     /// When `jobs` is empty or a job has no variants.
     pub fn from_jobs(jobs: Vec<JobVariants>, command: String) -> Self {
-        let records = jobs.iter().flat_map(|of| of.ran.iter().map(|ran| &ran.record));
+        let records = jobs.iter().flat_map(|job| job.ran.iter().map(|ran| &ran.record));
         let (footer, environments) = Footer::with_names(records, command);
         let mut environments = environments.into_iter();
         let (mut cells, mut regressions, mut all_warnings) = (Vec::new(), Vec::new(), Vec::new());
@@ -168,9 +168,9 @@ impl Comparison {
         let mut parts = Vec::new();
         let mut rows = Vec::new();
         for cells in self.jobs() {
-            let of = Variants::from_cells(self, cells);
-            parts.extend(parts::parts(&of, &self.warnings_of(cells), verbose));
-            rows.extend(rows::all_rows(&of));
+            let variants = Variants::from_cells(self, cells);
+            parts.extend(parts::parts(&variants, &self.warnings_of(cells), verbose));
+            rows.extend(rows::all_rows(&variants));
         }
         // With a single job the job-file column is omitted.
         let skipped = usize::from(self.cells[0].job_file.is_none());
@@ -191,8 +191,8 @@ impl Comparison {
     /// The warnings about the job that `cells` belong to.
     fn warnings_of(&self, cells: &[Cell]) -> Vec<String> {
         let Some(path) = &cells[0].job_file else { return self.warnings.clone() };
-        let own = self.warnings.iter().filter_map(|said| said.strip_prefix(path.as_str()));
-        own.filter_map(|said| said.strip_prefix(": ")).map(String::from).collect()
+        let own = self.warnings.iter().filter_map(|warning| warning.strip_prefix(path.as_str()));
+        own.filter_map(|warning| warning.strip_prefix(": ")).map(String::from).collect()
     }
 }
 

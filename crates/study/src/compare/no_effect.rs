@@ -51,24 +51,24 @@ fn digest(job: &Job, profile: &Profile) -> Result<Digest, Error> {
 
 /// Merges the warnings of several variants: each sentence once, prefixed by the names of its
 /// variants unless it holds for all.
-pub fn merge_warnings(told: &[(&str, Vec<String>)]) -> Vec<String> {
+pub fn merge_warnings(warnings: &[(&str, Vec<String>)]) -> Vec<String> {
     let mut sentences: Vec<&String> = Vec::new();
-    for sentence in told.iter().flat_map(|(_, sentences)| sentences) {
+    for sentence in warnings.iter().flat_map(|(_, sentences)| sentences) {
         if !sentences.contains(&sentence) {
             sentences.push(sentence);
         }
     }
-    let of = |sentence: &String| {
-        let own = told.iter().filter(|(_, sentences)| sentences.contains(sentence));
+    let prefixed = |sentence: &String| {
+        let own = warnings.iter().filter(|(_, sentences)| sentences.contains(sentence));
         let mut names: Vec<&str> = own.clone().map(|(name, _)| *name).collect();
         names.dedup();
-        if own.count() == told.len() {
+        if own.count() == warnings.len() {
             sentence.clone()
         } else {
             format!("in {}: {sentence}", names.join(", "))
         }
     };
-    sentences.into_iter().map(of).collect()
+    sentences.into_iter().map(prefixed).collect()
 }
 
 /// The switches set in exactly one of both series.
@@ -83,15 +83,15 @@ mod tests {
 
     #[test]
     fn merged_warning_names_its_variants() {
-        let told = |sentences: &[&[&str]]| {
+        let warnings = |sentences: &[&[&str]]| {
             let sentences = sentences.iter().map(|all| all.iter().map(|one| one.to_string()));
             let names = ["a", "b", "c"];
             merge_warnings(
                 &names.into_iter().zip(sentences.map(Iterator::collect)).collect::<Vec<_>>(),
             )
         };
-        assert_eq!(told(&[&["no"], &["no"], &["no"]]), ["no"]);
-        assert_eq!(told(&[&["no"], &[], &["no", "never"]]), ["in a, c: no", "in c: never"]);
-        assert!(told(&[&[], &[], &[]]).is_empty());
+        assert_eq!(warnings(&[&["no"], &["no"], &["no"]]), ["no"]);
+        assert_eq!(warnings(&[&["no"], &[], &["no", "never"]]), ["in a, c: no", "in c: never"]);
+        assert!(warnings(&[&[], &[], &[]]).is_empty());
     }
 }

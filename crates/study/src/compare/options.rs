@@ -45,14 +45,14 @@ pub fn variants(input: &JobInput, asked: &CompareOptions) -> Result<Vec<Variant>
 }
 
 /// Parses the variants of the flags; without any, the job's own series (`with`).
-fn parse_variants(with: Option<&str>, given: &[String]) -> Result<Vec<Variant>, Error> {
-    match (with, given.is_empty()) {
+fn parse_variants(with: Option<&str>, variants: &[String]) -> Result<Vec<Variant>, Error> {
+    match (with, variants.is_empty()) {
         (Some(_), false) => Err(Error::Usage(
             "--with does not go with --variants; join the series to each variant with +"
                 .to_string(),
         )),
         (Some(series), true) => Ok(vec![Variant::series(&series.replace(',', "+"))]),
         (None, true) => Ok(vec![Variant::baseline()]),
-        (None, false) => variants::parse(&given.join(",")),
+        (None, false) => variants::parse(&variants.join(",")),
     }
 }

@@ -16,17 +16,20 @@ use crate::stats::{SampleStats, percent};
 use crate::verdict::{Margin, TIME_WORDS, TestResult, Verdict, samples};
 
 /// All sections of the job, including `warnings`.
-pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
-    let first = &of.records[0];
-    let mut parts =
-        vec![of.heading(), setup::records_setup(&of.records), Part::Comparison(of.figures())];
-    parts.extend(of.by_file().into_iter().map(Part::Table));
-    parts.extend(of.calls().map(Part::Table));
+pub(super) fn parts(variants: &Variants, warnings: &[String], verbose: bool) -> Vec<Part> {
+    let first = &variants.records[0];
+    let mut parts = vec![
+        variants.heading(),
+        setup::records_setup(&variants.records),
+        Part::Comparison(variants.figures()),
+    ];
+    parts.extend(variants.by_file().into_iter().map(Part::Table));
+    parts.extend(variants.calls().map(Part::Table));
     let (seeds, runs) = (spread::seeds(first), first.runs.len());
     if seeds > 1 {
-        parts.push(Part::Table(spread_table(of)));
-        let note = |at: usize| spread::note(&of.name(at), &read(of, at)?);
-        parts.extend((0..of.cells.len()).filter_map(note).map(Part::Paragraph));
+        parts.push(Part::Table(spread_table(variants)));
+        let note = |at: usize| spread::note(&variants.name(at), &read(variants, at)?);
+        parts.extend((0..variants.cells.len()).filter_map(note).map(Part::Paragraph));
     }
     parts.extend((runs != 1).then(|| {
         Part::Paragraph(match seeds {
@@ -34,45 +37,46 @@ pub(super) fn parts(of: &Variants, warnings: &[String], verbose: bool) -> Vec<Pa
             _ => format!("Medians of {seeds} seeds."),
         })
     }));
-    parts.extend(findings(of, warnings));
+    parts.extend(findings(variants, warnings));
     if verbose {
-        parts.extend(of.counters().into_iter().map(Part::Table));
+        parts.extend(variants.counters().into_iter().map(Part::Table));
     }
-    parts.extend(conditions(of).into_iter().map(Part::Paragraph));
-    let of_variant = |(at, record)| outcomes(of.name(at), record);
-    let outcomes: Vec<_> = of.records.iter().enumerate().map(of_variant).collect();
+    parts.extend(conditions(variants).into_iter().map(Part::Paragraph));
+    let of_variant = |(at, record)| outcomes(variants.name(at), record);
+    let outcomes: Vec<_> = variants.records.iter().enumerate().map(of_variant).collect();
     parts.extend(filemap_report::spread_plot(&outcomes, runs_word(first)).map(Part::Plot));
     parts
 }
 
 /// Regressions, differences in time, and `warnings`.
-pub(super) fn findings(of: &Variants, warnings: &[String]) -> Vec<Part> {
+pub(super) fn findings(variants: &Variants, warnings: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
-    let lines = regressions(of);
+    let lines = regressions(variants);
     if !lines.is_empty() {
         let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
-        let against = format!("{plural} against {}:", of.cells[0].variant);
+        let against = format!("{plural} against {}:", variants.cells[0].variant);
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
     }
-    parts.extend(times(of).into_iter().map(Part::Paragraph));
+    parts.extend(times(variants).into_iter().map(Part::Paragraph));
     parts.extend(Part::warnings(warnings));
     parts
 }
 
 /// One line for each variant with regressions.
-pub(super) fn regressions(of: &Variants) -> Vec<String> {
-    let records: Vec<_> = of.records.iter().collect();
+pub(super) fn regressions(variants: &Variants) -> Vec<String> {
+    let records: Vec<_> = variants.records.iter().collect();
     let worse = regression::find_regressions(&records);
-    let line = |(at, record)| regression::line(&of.name(at), record, &worse[at]);
-    of.records.iter().enumerate().filter_map(line).collect()
+    let line = |(at, record)| regression::line(&variants.name(at), record, &worse[at]);
+    variants.records.iter().enumerate().filter_map(line).collect()
 }
 
 /// The conditions under which the figures hold.
-pub(super) fn conditions(of: &Variants) -> Vec<String> {
-    let mut notes: Vec<String> = of.records.iter().find_map(reclaim_note).into_iter().collect();
-    notes.extend(of.records.iter().filter_map(foreign_note));
-    notes.extend(of.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
-    if of.records.iter().any(has_emulated_times) {
+pub(super) fn conditions(variants: &Variants) -> Vec<String> {
+    let mut notes: Vec<String> =
+        variants.records.iter().find_map(reclaim_note).into_iter().collect();
+    notes.extend(variants.records.iter().filter_map(foreign_note));
+    notes.extend(variants.records.iter().filter_map(elapsed_note).collect::<BTreeSet<_>>());
+    if variants.records.iter().any(has_emulated_times) {
         let note = "A time marked (e) is that of an emulated guest, not of a machine, and is not \
                     judged.";
         notes.push(note.to_string());
@@ -86,10 +90,10 @@ fn read(from_sorted: &Variants, at: usize) -> Option<SampleStats> {
 }
 
 /// Spread of each variant over seeds, and its paired difference from the first variant by seed.
-fn spread_table(of: &Variants) -> Table {
-    let first = spread::bytes_read(&of.records[0]);
+fn spread_table(variants: &Variants) -> Table {
+    let first = spread::bytes_read(&variants.records[0]);
     let row = |at: usize| {
-        let read = read(of, at)?;
+        let read = read(variants, at)?;
         let changes = read.samples.iter().zip(&first);
         let changes = changes.filter_map(|(&own, &first)| percent(own, first));
         let changes = SampleStats::from_sorted(changes.collect());
@@ -100,33 +104,34 @@ fn spread_table(of: &Variants) -> Table {
             }
         });
         Some(vec![
-            of.name(at),
+            variants.name(at),
             bytes(read.median),
             bytes_range(read.min, read.max),
             range.unwrap_or("-".to_string()),
         ])
     };
     let heads = ["median", "least to most", "change, seed by seed"];
-    let title = format!("Read from device over {} seeds", spread::seeds(&of.records[0]));
-    Table::from_parts(["variant"], heads, (0..of.cells.len()).filter_map(row)).with_title(title)
+    let title = format!("Read from device over {} seeds", spread::seeds(&variants.records[0]));
+    Table::from_parts(["variant"], heads, (0..variants.cells.len()).filter_map(row))
+        .with_title(title)
 }
 
 /// Notes on measured times: outliers, and the variants that differ significantly.
-pub(super) fn times(of: &Variants) -> Vec<String> {
-    let variant = |at: usize| &of.cells[at].variant;
-    let all = of.records.iter().enumerate();
+pub(super) fn times(variants: &Variants) -> Vec<String> {
+    let variant = |at: usize| &variants.cells[at].variant;
+    let all = variants.records.iter().enumerate();
     let outliers = all.clone().filter_map(|(at, record)| {
         outlier_note(record).map(|note| format!("{}: {note}", variant(at)))
     });
-    let mut said: Vec<String> = outliers.collect();
+    let mut notes: Vec<String> = outliers.collect();
     let times = all.map(|(at, record)| (variant(at), samples(measured_ns(record))));
     let mut measured = times.filter(|(_, times)| !times.is_empty());
     if let Some((first, before)) = measured.next() {
         let verdict =
             |(own, after): (&String, Vec<f64>)| time_verdict([first, own], &before, &after);
-        said.extend(measured.map(verdict));
+        notes.extend(measured.map(verdict));
     }
-    said
+    notes
 }
 
 /// States whether the second variant is faster or slower than the first, or that the runs cannot

@@ -54,7 +54,7 @@ impl Plan {
         let profile = machine_profile::resolve(&mut spec)?;
         let planned = planned_variants(&input, &spec, variants, &images, &found)?;
         if planned.len() < 2 {
-            let remedy = match planned.first().map(|of| of.job.engine) {
+            let remedy = match planned.first().map(|variant| variant.job.engine) {
                 Some(EngineKind::Kernel) => "another --image, or --on model,kernel",
                 _ => "--variants baseline,mmap-miss",
             };
@@ -68,7 +68,10 @@ impl Plan {
             name => Ok(planned.found.on_device(machine_profile::load_profile(name)?)),
         };
         let profiles = planned.iter().map(of_planned).collect::<Result<Vec<Profile>, Error>>()?;
-        let (names, jobs) = planned.into_iter().map(|of| (of.variant, of.job)).unzip();
+        let (names, jobs) = planned
+            .into_iter()
+            .map(|planned_variant| (planned_variant.variant, planned_variant.job))
+            .unzip();
         Ok(Plan {
             names,
             jobs,
@@ -121,8 +124,8 @@ impl Plan {
         }
         let seeds = asked.seeds.unwrap_or(1);
         let of_job = |job: &Job| [job.idle_settings(), job.seed_warnings(seeds)].concat();
-        let told = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
-        warnings.extend(merge_warnings(&told.collect::<Vec<_>>()));
+        let named = ran.iter().map(|ran| (ran.variant.as_str(), of_job(&ran.job)));
+        warnings.extend(merge_warnings(&named.collect::<Vec<_>>()));
         let judged: Vec<&Job> = ran.iter().map(|ran| &ran.job).collect();
         warnings.extend(same_job_warnings(&ran));
         warnings.extend(kernel_match::warnings(input.spec.kernel.as_deref(), &judged)?);
@@ -184,7 +187,8 @@ pub fn run(
     command: String,
 ) -> Result<Comparison, Error> {
     let lists = plans.iter_mut();
-    let lists = lists.map(|(_, of)| (of.jobs.as_slice(), of.profiles.as_mut_slice())).collect();
+    let lists =
+        lists.map(|(_, list)| (list.jobs.as_slice(), list.profiles.as_mut_slice())).collect();
     let begun = seeds::process_cpu_time();
     let ran = engine::run_lists(engines, lists, asked.seeds.unwrap_or(1), asked.apply);
     let ran = ran.map_err(|error| match plans.as_slice() {
@@ -207,9 +211,9 @@ fn images(
     images: &[String],
     modules: &[String],
 ) -> Result<Vec<BootImage>, Error> {
-    let or_own = |given: &[String], own: &mut Option<String>| match given {
+    let or_own = |named: &[String], own: &mut Option<String>| match named {
         [] => own.take().into_iter().collect(),
-        given => given.to_vec(),
+        named => named.to_vec(),
     };
     let (image, own_modules) = (&mut spec.image, &mut spec.modules);
     let images =

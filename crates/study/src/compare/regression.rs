@@ -41,8 +41,9 @@ pub struct Regression {
 /// The regressions of each record against the first one of its engine.
 pub(super) fn find_regressions(records: &[&Record]) -> Vec<Vec<Regression>> {
     let first = |own: &Record| records.iter().find(|first| first.engine == own.engine);
-    let of = |own: &&Record| first(own).map_or(Vec::new(), |first| regressions(first, own));
-    records.iter().map(of).collect()
+    let against_first =
+        |own: &&Record| first(own).map_or(Vec::new(), |first| regressions(first, own));
+    records.iter().map(against_first).collect()
 }
 
 /// The regressions of `own` against `first`.
@@ -53,7 +54,7 @@ fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
     }
     let is_measured = own.engine == EngineKind::Kernel.name();
     let both = [first, own].map(|record| figure_inputs(record, None));
-    let of = |figure: &Figure| {
+    let regression = |figure: &Figure| {
         let [before, after] = both.each_ref().map(|seen| figure.values_of_runs(seen));
         let is_one_time = figure.key == ELAPSED && before.len().min(after.len()) < 2;
         let is_worse = is_worse(&before, &after, NOISE) && !(is_measured && is_one_time);
@@ -65,7 +66,7 @@ fn regressions(first: &Record, own: &Record) -> Vec<Regression> {
             variant: String::new(),
         })
     };
-    FIGURES.iter().filter(|figure| figure.better == Better::Less).filter_map(of).collect()
+    FIGURES.iter().filter(|figure| figure.better == Better::Less).filter_map(regression).collect()
 }
 
 /// Whether its threads run for a fixed time instead of a fixed number of rounds.

@@ -22,28 +22,28 @@ pub(super) fn changes(own: &Record, first: &Record) -> BTreeMap<String, Option<f
 }
 
 /// All rows of one job.
-pub(super) fn all_rows(of: &Variants) -> Vec<Vec<String>> {
+pub(super) fn all_rows(variants: &Variants) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    let first = spreads(&of.records[0]);
-    for (at, record) in of.records.iter().enumerate() {
+    let first = spreads(&variants.records[0]);
+    for (at, record) in variants.records.iter().enumerate() {
         for ((name, spread), (_, first)) in spreads(record).into_iter().zip(&first) {
-            rows.extend(row(of, at, name, spread.map(measure), first.map(measure)));
+            rows.extend(row(variants, at, name, spread.map(measure), first.map(measure)));
         }
     }
-    for (at, cell) in of.cells.iter().enumerate() {
+    for (at, cell) in variants.cells.iter().enumerate() {
         for (place, file) in cell.figures.files.iter().enumerate() {
             for (name, figure) in OF_FILES {
-                let first = of.file(0, place, &file.name).and_then(figure).map(measure);
+                let first = variants.file(0, place, &file.name).and_then(figure).map(measure);
                 let name = format!("{name} of {}", file.name);
-                rows.extend(row(of, at, &name, figure(file).map(measure), first));
+                rows.extend(row(variants, at, &name, figure(file).map(measure), first));
             }
         }
     }
-    for (at, measures) in of.measures.iter().enumerate() {
-        for ((figure, own), (_, first)) in measures.iter().zip(of.measures[0].iter()) {
+    for (at, measures) in variants.measures.iter().enumerate() {
+        for ((figure, own), (_, first)) in measures.iter().zip(variants.measures[0].iter()) {
             let is_counter = figure.key == "elapsed_ns" || Counters::NAMES.contains(&figure.key);
             let own = own.copied().filter(|_| !is_counter);
-            rows.extend(row(of, at, figure.key, own, first.copied()));
+            rows.extend(row(variants, at, figure.key, own, first.copied()));
         }
     }
     rows
@@ -55,14 +55,14 @@ fn measure(Spread { median, mad, min, max }: Spread) -> Measurement {
 
 /// The row of one counter: `own` in this variant, `first` in the first. `None` if no run has it.
 fn row(
-    of: &Variants,
+    variants: &Variants,
     at: usize,
     name: &str,
     own: Option<Measurement>,
     first: Option<Measurement>,
 ) -> Option<Vec<String>> {
     let Measurement { median, mad, min, max } = own?;
-    let cell = &of.cells[at];
+    let cell = &variants.cells[at];
     let change = first.and_then(|first| percent(median, first.median));
     let mut row = vec![cell.job_file.clone().unwrap_or_default()];
     row.extend([cell.engine.as_str(), &cell.variant, name].map(String::from));

@@ -31,22 +31,22 @@ fn of_one(ran: Vec<RanVariant>) -> Comparison {
 #[test]
 fn only_significant_times_are_called_faster() {
     let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
-    let said = |ran: &[RanVariant]| {
+    let warnings = |ran: &[RanVariant]| {
         let comparison = of_one(ran.to_vec());
         times(&Variants::from_cells(&comparison, &comparison.cells)).join(" ")
     };
     let slow = kernel("a", &[110, 120, 130, 140, 150]);
     let fast = kernel("b", &[50, 60, 70, 80, 90]);
-    let apart = said(&[slow.clone(), fast.clone()]);
+    let apart = warnings(&[slow.clone(), fast.clone()]);
     assert!(apart.contains("b against a: -46.2 %, faster (") && apart.contains("p = 0.008"));
-    assert!(said(&[fast, slow.clone()]).contains("+85.7 %, slower"));
+    assert!(warnings(&[fast, slow.clone()]).contains("+85.7 %, slower"));
     let mixed = kernel("c", &[100, 125, 131, 145, 160]);
-    assert!(said(&[slow.clone(), mixed]).contains("no difference shown"));
-    let few = said(&[kernel("d", &[9, 9, 9]), kernel("e", &[1, 1, 1])]);
+    assert!(warnings(&[slow.clone(), mixed]).contains("no difference shown"));
+    let few = warnings(&[kernel("d", &[9, 9, 9]), kernel("e", &[1, 1, 1])]);
     assert!(few.contains("not tested") && few.contains("--runs 5"), "{few}");
     let model = cell("m", EngineKind::Model, &[1, 2, 3, 4, 5]);
-    assert_eq!(said(&[model, slow]), "", "what is predicted is not tested");
-    let odd = said(&[kernel("f", &[10, 11, 12, 11, 90])]);
+    assert_eq!(warnings(&[model, slow]), "", "what is predicted is not tested");
+    let odd = warnings(&[kernel("f", &[10, 11, 12, 11, 90])]);
     assert_eq!(odd, "f: Outliers in time: run 5 (90 ns).");
 }
 
@@ -140,12 +140,12 @@ fn a_record_is_its_report() {
 
 #[test]
 fn every_figure_is_in_every_form() {
-    let mut of = of_file("a.toml", [100, 100]);
-    for RanVariant { record, .. } in &mut of.ran {
+    let mut job = of_file("a.toml", [100, 100]);
+    for RanVariant { record, .. } in &mut job.ran {
         record.runs[0].elapsed_ns = Some(7);
         record.summary = Summary::from_runs(&record.runs);
     }
-    let comparison = of_one(of.ran);
+    let comparison = of_one(job.ran);
     let report = comparison.report(false);
     let json: Value = serde_json::from_str(&report.record_json).unwrap();
     let schema = filemap_job::schema::serialized_schema::<Comparison>().to_value();
@@ -164,16 +164,16 @@ fn every_figure_is_in_every_form() {
 
 #[test]
 fn each_kernel_keeps_its_environment() {
-    let mut of = of_file("a.toml", [100, 100]);
-    for (ran, release) in of.ran.iter_mut().zip(["6.12.1", "6.18.3"]) {
+    let mut job = of_file("a.toml", [100, 100]);
+    for (ran, release) in job.ran.iter_mut().zip(["6.12.1", "6.18.3"]) {
         ran.record.engine = EngineKind::Kernel.name().to_string();
         ran.record.environment.insert("kernel".to_string(), release.into());
     }
-    let comparison = of_one(of.ran);
+    let comparison = of_one(job.ran);
     let written = comparison.report(false).record_json;
     let read: Comparison = serde_json::from_str(&written).unwrap();
-    let of = Variants::from_cells(&read, &read.cells);
-    let releases = of.records.iter().map(|record| &record.environment["kernel"]);
+    let variants = Variants::from_cells(&read, &read.cells);
+    let releases = variants.records.iter().map(|record| &record.environment["kernel"]);
     assert_eq!(releases.collect::<Vec<_>>(), ["6.12.1", "6.18.3"]);
 }
 

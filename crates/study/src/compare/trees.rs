@@ -92,8 +92,9 @@ fn differing_options(first: &str, own: &str) -> Vec<String> {
     let mut options: Vec<&str> = first.keys().chain(own.keys()).copied().collect();
     options.sort_unstable();
     options.dedup();
-    let value =
-        |of: &BTreeMap<&str, &str>, option| of.get(option).copied().unwrap_or("n").to_string();
+    let value = |options: &BTreeMap<&str, &str>, option| {
+        options.get(option).copied().unwrap_or("n").to_string()
+    };
     let pairs =
         options.into_iter().map(|option| (option, value(&first, option), value(&own, option)));
     let pairs = pairs.filter(|(_, first, own)| first != own);

@@ -99,7 +99,7 @@ pub(super) fn measure_series_coverage(
         without.iter().map(|without| Ok(model_lines(case, *without, seen)? != own)).collect()
     };
     let changed = parallel::map(cases.to_vec(), |case| is_changed(&case))?;
-    let count = |at: usize| changed.iter().filter(|of| of[at]).count() as u64;
+    let count = |at: usize| changed.iter().filter(|series| series[at]).count() as u64;
     let of_part = |(at, part): (usize, &Switch)| SwitchCoverage {
         switch: part.name().to_string(),
         changed: count(at + 1),

@@ -26,7 +26,7 @@ pub(super) fn check_any_compared(found: &ConformRecord) -> Result<(), Error> {
     let reasons = match found.unmet_needs().as_slice() {
         [(reason, _)] => reason.to_string(),
         several => {
-            let texts = several.iter().map(|(reason, of)| format!("{reason} ({})", of.len()));
+            let texts = several.iter().map(|(reason, names)| format!("{reason} ({})", names.len()));
             texts.collect::<Vec<_>>().join("; ")
         }
     };
@@ -64,8 +64,8 @@ pub(super) fn footer(
 ) -> Footer {
     let mut environment = match &on.image {
         Some((path, _)) => {
-            let said = [("image", path.as_str()), ("kernel", on.release.as_str())];
-            said.into_iter().map(|(key, value)| (key.to_string(), value.into())).collect()
+            let facts = [("image", path.as_str()), ("kernel", on.release.as_str())];
+            facts.into_iter().map(|(key, value)| (key.to_string(), value.into())).collect()
         }
         None => host_environment(),
     };

@@ -120,7 +120,7 @@ mod tests {
         assert!(of_tables.clone().count() >= 28);
         for (name, tables) in of_tables {
             // No kernel of the mm tree has been built.
-            let built = Kernel::ALL.into_iter().filter(|of| *of != Kernel::Mm0b2777a511b7);
+            let built = Kernel::ALL.into_iter().filter(|kernel| *kernel != Kernel::Mm0b2777a511b7);
             for kernel in built.map(Kernel::name) {
                 let kernel = Some(kernel.to_string());
                 let job = JobSpec { kernel, ..tables.clone() }.validate(None).unwrap();

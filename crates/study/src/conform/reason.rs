@@ -175,10 +175,10 @@ pub(super) fn explain_difference(
     });
     let theirs = found.kernel.as_ref().map_or(&[][..], |kernel| &kernel[theirs..]);
     let rule = Rule::diverging_rule(before, line.as_ref(), kernel, &job.rules, seen);
-    let told: Vec<String> = own.iter().filter_map(describe_decision).collect();
+    let texts: Vec<String> = own.iter().filter_map(describe_decision).collect();
     first.access = Some(access);
     first.accessed = accessed;
-    first.reason = told[told.len().saturating_sub(MAX_SHOWN_DECISIONS)..].to_vec();
+    first.reason = texts[texts.len().saturating_sub(MAX_SHOWN_DECISIONS)..].to_vec();
     first.rule = Some(rule.rule_name());
     found.alike = Some(DifferenceKey {
         rule,

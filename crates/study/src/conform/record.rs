@@ -144,8 +144,8 @@ impl PatternResult {
 impl ConformRecord {
     /// Sum of all compared patterns.
     pub(super) fn total(&self) -> PatternResult {
-        let sum = |of: fn(&PatternResult) -> u64| {
-            self.patterns.iter().map(of).fold(0, u64::saturating_add)
+        let sum = |field: fn(&PatternResult) -> u64| {
+            self.patterns.iter().map(field).fold(0, u64::saturating_add)
         };
         let calls = self.patterns.iter().filter_map(|own| own.readahead_calls);
         PatternResult {

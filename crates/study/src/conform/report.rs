@@ -169,8 +169,8 @@ impl ConformRecord {
             ""
         };
         (!missing.is_empty()).then(|| {
-            let what = missing.into_iter().map(ShownKind::label).collect::<Vec<_>>().join("; ");
-            format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
+            let kinds = missing.into_iter().map(ShownKind::label).collect::<Vec<_>>().join("; ");
+            format!("Not compared, as this kernel has no tracepoint of it: {kinds}.{note}")
         })
     }
 }

@@ -121,9 +121,9 @@ impl Rule {
     }
 
     pub(super) fn rule_name(self) -> RuleName {
-        let (what, ours, kernel) = self.row();
+        let (state, ours, kernel) = self.row();
         let kernel = kernel.iter().map(|name| name.to_string()).collect();
-        RuleName { what: what.to_string(), ours: ours.to_string(), kernel }
+        RuleName { what: state.to_string(), ours: ours.to_string(), kernel }
     }
 
     /// The rule that chose a window for `cause`.

@@ -189,17 +189,17 @@ fn patched_kernel_agrees_and_untested_rules_are_listed() {
     assert!(!text(&both).contains("No job tells"));
     let one = found("mmap-miss", Some("mmap-miss"), &[STRIDE], false);
     assert!(!one.agrees().unwrap() && one.differences.is_empty());
-    let told = text(&one);
-    assert!(told.contains("the kernel has miss-fault-address. Give more jobs."), "{told}");
+    let report = text(&one);
+    assert!(report.contains("the kernel has miss-fault-address. Give more jobs."), "{report}");
 }
 
 #[test]
 fn a_part_that_the_model_has_no_rule_for_is_named_and_leaves_nothing_open() {
     let with = Some("mmap-miss+no-retry-uptodate");
     let found = found("mmap-miss", with, &[STRIDE, RANDOM], false);
-    let told = text(&found);
-    assert!(told.contains("No job tells whether the kernel has no-retry-uptodate."), "{told}");
-    assert!(found.agrees().unwrap() && !told.contains("Give more jobs"), "{told}");
+    let report = text(&found);
+    assert!(report.contains("No job tells whether the kernel has no-retry-uptodate."), "{report}");
+    assert!(found.agrees().unwrap() && !report.contains("Give more jobs"), "{report}");
 }
 
 #[test]

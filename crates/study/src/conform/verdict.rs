@@ -45,10 +45,10 @@ pub(super) fn conformance(
     let (likeness, like) = find_matching_series(&cases, kernel.seen)?.unzip();
     let trying = ShrinkContext { validate, like: like.flatten(), progress };
     let differences = group_differences(bench, &cases, trying)?;
-    let patterns = compared
-        .iter()
-        .map(|of| kernel.pattern(of.name.clone(), of.finding.clone(), of.text.clone()));
-    let rules = compared.first().map(|of| of.job.rules);
+    let patterns = compared.iter().map(|compared| {
+        kernel.pattern(compared.name.clone(), compared.finding.clone(), compared.text.clone())
+    });
+    let rules = compared.first().map(|compared| compared.job.rules);
     let commands = rules.filter(|_| !differences.is_empty());
     Ok(ConformRecord {
         rules: rules.map(|rules| rules.kernel.name().to_string()),
@@ -61,8 +61,8 @@ pub(super) fn conformance(
     })
 }
 
-fn case<'a>(of: &'a ComparedJob<'a>) -> Option<ConformCase<'a>> {
-    let ComparedJob { name, text, spec, job, file, finding } = of;
+fn case<'a>(compared_job: &'a ComparedJob<'a>) -> Option<ConformCase<'a>> {
+    let ComparedJob { name, text, spec, job, file, finding } = compared_job;
     let Finding::Compared(found) = finding else { return None };
     Some(ConformCase { name, text, spec: *spec, job, file: *file, found })
 }

@@ -93,16 +93,17 @@ pub fn run_lists(
     apply: bool,
 ) -> Result<Vec<Vec<JobRuns>>, Error> {
     let jobs: Vec<Job> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
-    let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+    let mut profiles: Vec<Profile> =
+        lists.iter().flat_map(|(_, list_profiles)| list_profiles.iter().copied()).collect();
     let ran = run_turns(engines, &jobs, &mut profiles, count, apply)?;
     let (mut ran, mut profiles) = (ran.into_iter(), profiles.into_iter());
     let mut of_lists = Vec::new();
-    for (jobs, of) in lists {
-        of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
+    for (jobs, list_profiles) in lists {
+        list_profiles.iter_mut().zip(&mut profiles).for_each(|(own, profile)| *own = profile);
         let ran: Vec<JobRuns> = ran.by_ref().take(jobs.len()).collect();
         // The recorded flushes belong to one seed.
         of_lists.push(match count {
-            1 => flush_replay::with_flushes(engines, jobs, of, ran)?,
+            1 => flush_replay::with_flushes(engines, jobs, list_profiles, ran)?,
             _ => ran,
         });
     }

@@ -64,8 +64,8 @@ fn records_have_the_runs_of_all_seeds_in_order() {
     // A turn is a seed of the model or of a booted kernel, or a run of the running kernel.
     assert_eq!((total, advanced), (3 + 6 + 3 + 3, 3 + 6 + 3 + 3));
     let turns = mock.turns();
-    let of = |engine: &str| turns.iter().position(|turn| turn.starts_with(engine)).unwrap();
-    assert!(of("model") < of("host") && of("host") < of("boot"), "{turns:?}");
+    let turn_of = |engine: &str| turns.iter().position(|turn| turn.starts_with(engine)).unwrap();
+    assert!(turn_of("model") < turn_of("host") && turn_of("host") < turn_of("boot"), "{turns:?}");
 }
 
 #[test]

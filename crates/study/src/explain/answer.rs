@@ -49,7 +49,7 @@ fn describe_counters(
     let mut stopped: Vec<_> =
         counters.iter().filter(|(_, counter)| counter.moves.misses_above > 0).collect();
     stopped.sort_by_key(|(_, counter)| std::cmp::Reverse(counter.moves.misses_above));
-    let of = explanation.history.accesses;
+    let accesses = explanation.history.accesses;
     let mut sentences: Vec<String> = Vec::new();
     for (open, counter) in stopped.iter().take(MAX_NAMED) {
         let at = counter.first_above.map_or(0, |(access, _)| access);
@@ -58,7 +58,7 @@ fn describe_counters(
              misses read their single page.",
             job.opens[*open].name,
             count(at),
-            count(of),
+            count(accesses),
             stop_reason(counter),
             count(counter.moves.misses_above),
             count(counter.moves.misses),

@@ -104,9 +104,9 @@ fn causes_add_up_to_the_pages_read() {
         }
         // Every page of the map entered the cache, and used pages do not exceed the pages accessed.
         let map = found.files[0].map.as_ref().expect("it has a map");
-        let came: u64 = map.cells.iter().map(|cell| cell.came).sum();
+        let added: u64 = map.cells.iter().map(|cell| cell.came).sum();
         let again: u64 = totals.iter().map(|(_, total)| total.again).sum();
-        assert_eq!(came + again, pages, "{about}");
+        assert_eq!(added + again, pages, "{about}");
     }
     assert!(done > JOBS * 2 / 3 && evicting > JOBS / 10, "{done} jobs, {evicting} evict");
 }

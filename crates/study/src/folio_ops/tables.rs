@@ -26,15 +26,15 @@ fn heading(counters: &str) -> Head {
 }
 
 /// The size of a folio.
-fn size(of: &OperationComparison) -> String {
-    bytes(of.folio_bytes as f64)
+fn size(comparison: &OperationComparison) -> String {
+    bytes(comparison.folio_bytes as f64)
 }
 
 /// Changes and savings of each operation.
 pub(super) fn times(all: &[OperationComparison]) -> Vec<Table> {
     let tables = Operation::ALL.iter().flat_map(|operation| {
         let own: Vec<&OperationComparison> =
-            all.iter().filter(|of| of.operation == *operation).collect();
+            all.iter().filter(|comparison| comparison.operation == *operation).collect();
         // Writes copy or reuse pages, so that their savings are not the cost of counting.
         let savings = (!operation.writes()).then(|| savings(*operation, &own));
         [Some(changes(*operation, &own)), savings]
@@ -44,16 +44,16 @@ pub(super) fn times(all: &[OperationComparison]) -> Vec<Table> {
 
 /// Changes of the time of a page in percent.
 fn changes(operation: Operation, own: &[&OperationComparison]) -> Table {
-    let row = |of: &&OperationComparison| {
-        let base = of.scheme(PAGE_MAPCOUNT);
+    let row = |comparison: &&OperationComparison| {
+        let base = comparison.scheme(PAGE_MAPCOUNT);
         let base = base.map_or("-".to_string(), |base| format!("{:.2}", base.ns_per_page.median));
         let changed = OTHERS.map(|counters| {
-            of.change(counters).map_or("-".to_string(), |change| {
+            comparison.change(counters).map_or("-".to_string(), |change| {
                 let mark = if change.differs { "" } else { "~" };
                 format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
             })
         });
-        [size(of), base].into_iter().chain(changed).collect()
+        [size(comparison), base].into_iter().chain(changed).collect()
     };
     Table {
         title: format!("{operation}: change of the time of a page in % (MAD), - is faster"),
@@ -68,15 +68,17 @@ fn changes(operation: Operation, own: &[&OperationComparison]) -> Table {
 
 /// Savings of a page in L, and of a folio with slots.
 fn savings(operation: Operation, own: &[&OperationComparison]) -> Table {
-    let row = |of: &&OperationComparison| {
+    let row = |comparison: &&OperationComparison| {
         let saved = OTHERS.map(|counters| {
-            let saved = of.change(counters).and_then(|change| change.saved_locked);
-            let mad = |of: Figure| signed(of.mad).trim_start_matches('+').to_string();
-            saved.map_or("-".to_string(), |of| format!("{} ({})", signed(of.median), mad(of)))
+            let saved = comparison.change(counters).and_then(|change| change.saved_locked);
+            let mad = |figure: Figure| signed(figure.mad).trim_start_matches('+').to_string();
+            saved.map_or("-".to_string(), |figure| {
+                format!("{} ({})", signed(figure.median), mad(figure))
+            })
         });
-        let extra = of.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
+        let extra = comparison.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
         let extra = extra.map_or("-".to_string(), |extra| signed(-extra.median));
-        [size(of)].into_iter().chain(saved).chain([extra]).collect()
+        [size(comparison)].into_iter().chain(saved).chain([extra]).collect()
     };
     let last = Head::number("mm-owner:\nof a\nfolio");
     Table {
@@ -97,17 +99,18 @@ pub(super) fn with_faults(all: &[OperationComparison]) -> Vec<Table> {
         schemes.flat_map(|counters| FAULT_NS.map(|fault_ns| (counters, fault_ns)))
     };
     let operation_table = |operation: &Operation| {
-        let own =
-            all.iter().filter(|of| of.operation == *operation && of.change(MM_OWNER).is_some());
-        let row = |of: &OperationComparison| {
+        let own = all.iter().filter(|comparison| {
+            comparison.operation == *operation && comparison.change(MM_OWNER).is_some()
+        });
+        let row = |comparison: &OperationComparison| {
             let percents = columns().map(|(counters, fault_ns)| {
-                let mut percents = of.change(counters)?.percent_with_faults.iter();
+                let mut percents = comparison.change(counters)?.percent_with_faults.iter();
                 percents.find(|(own_ns, _)| *own_ns == fault_ns)
             });
             let cell = |found: Option<&(u64, f64)>| {
                 found.map_or("-".to_string(), |(_, percent)| format!("{percent:+.1}"))
             };
-            [size(of)].into_iter().chain(percents.map(cell)).collect()
+            [size(comparison)].into_iter().chain(percents.map(cell)).collect()
         };
         let heads = columns()
             .map(|(counters, ns)| Head::number(format!("{}\n{ns} ns", heading(counters).name)));
@@ -117,22 +120,25 @@ pub(super) fn with_faults(all: &[OperationComparison]) -> Vec<Table> {
             rows: own.map(row).collect(),
         }
     };
-    let tables = Operation::ALL.iter().filter(|of| of.reuses()).map(operation_table);
+    let tables = Operation::ALL.iter().filter(|operation| operation.reuses()).map(operation_table);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Copies by write faults, with equal neighbouring sizes in one row; `None` if there are none.
 pub(super) fn copies(all: &[OperationComparison], pages: u64) -> Option<Table> {
-    let is_present = |name: &&str| all.iter().any(|of| of.scheme(name).is_some());
+    let is_present = |name: &&str| all.iter().any(|comparison| comparison.scheme(name).is_some());
     let names: Vec<&str> = SCHEMES.into_iter().filter(is_present).collect();
-    let counts =
-        |of: &OperationComparison| of.configurations.iter().any(|own| own.copied.is_some());
-    let cells = |of: &OperationComparison| -> Vec<String> {
-        let own = |name: &&str| of.scheme(name);
-        names.iter().map(own).map(|own| copied_text(of.operation, own, pages)).collect()
+    let counts = |comparison: &OperationComparison| {
+        comparison.configurations.iter().any(|own| own.copied.is_some())
+    };
+    let cells = |comparison: &OperationComparison| -> Vec<String> {
+        let own = |name: &&str| comparison.scheme(name);
+        names.iter().map(own).map(|own| copied_text(comparison.operation, own, pages)).collect()
     };
     let rows = Operation::ALL.iter().filter(|operation| operation.writes()).flat_map(|operation| {
-        let own = all.iter().filter(|of| of.operation == *operation && counts(of));
+        let own = all
+            .iter()
+            .filter(|comparison| comparison.operation == *operation && counts(comparison));
         let own: Vec<&OperationComparison> = own.collect();
         let alike = own.chunk_by(|one, other| cells(one) == cells(other)).map(|alike| {
             let (least, most) = (size(alike[0]), size(alike[alike.len() - 1]));
@@ -173,15 +179,17 @@ fn copied_text(operation: Operation, own: Option<&SchemeFigures>, pages: u64) ->
 /// The spread of every time.
 pub(super) fn spreads(all: &[OperationComparison]) -> Table {
     let columns: [Column<(&OperationComparison, &SchemeFigures)>; 7] = [
-        figure_column("folio", |(of, _)| size(of).into()),
-        text_column("operation", |(of, _)| of.operation.to_string().into()),
+        figure_column("folio", |(comparison, _)| size(comparison).into()),
+        text_column("operation", |(comparison, _)| comparison.operation.to_string().into()),
         text_column("counters", |(_, own)| own.counters.clone().into()),
         figure_column("median", |(_, own)| fixed(Some(own.ns_per_page.median), 2)),
         figure_column("MAD", |(_, own)| fixed(Some(own.ns_per_page.mad), 2)),
         figure_column("min", |(_, own)| fixed(Some(own.ns_per_page.min), 2)),
         figure_column("max", |(_, own)| fixed(Some(own.ns_per_page.max), 2)),
     ];
-    let rows = all.iter().flat_map(|of| of.configurations.iter().map(move |own| (of, own)));
+    let rows = all
+        .iter()
+        .flat_map(|comparison| comparison.configurations.iter().map(move |own| (comparison, own)));
     text_table("Time of a page in ns", &columns, &rows.collect::<Vec<_>>())
 }
 
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn equal_neighbours_share_a_row() {
-        let of = |order: u32, copied: u64| OperationComparison {
+        let comparison = |order: u32, copied: u64| OperationComparison {
             folio_bytes: 4096 << order,
             operation: Operation::ReuseByte,
             locked_ns: None,
@@ -212,7 +220,17 @@ mod tests {
                 change: None,
             }],
         };
-        let table = copies(&[of(2, 0), of(3, 0), of(4, 7), of(5, 0), of(6, 0)], 512).unwrap();
+        let table = copies(
+            &[
+                comparison(2, 0),
+                comparison(3, 0),
+                comparison(4, 7),
+                comparison(5, 0),
+                comparison(6, 0),
+            ],
+            512,
+        )
+        .unwrap();
         let rows: Vec<_> = table.rows.iter().map(|row| (row[1].as_str(), &row[2][..])).collect();
         let alike = [("16 KiB-32 KiB", "none"), ("64 KiB", "7"), ("128 KiB-256 KiB", "none")];
         assert_eq!(rows, alike);

@@ -129,7 +129,7 @@ fn process(own: &ProcessStatistics, way: FollowMethod) -> ProcessRecord {
         faults_reported: own.major_faults,
         faults_missed: own.mappings.iter().map(|mapping| mapping.early_faults).sum(),
         mappings_left_alone: own.mappings_left_alone,
-        mappings: own.mappings.iter().map(|of| mapping(of, smaps.as_ref())).collect(),
+        mappings: own.mappings.iter().map(|own| mapping(own, smaps.as_ref())).collect(),
     };
     process.sort();
     process
@@ -202,7 +202,7 @@ pub(super) mod tests {
         ]);
         process.sort();
         let paths: Vec<_> =
-            process.mappings.iter().map(|of| of.own.path.as_ref()?.to_str()).collect();
+            process.mappings.iter().map(|mapping| mapping.own.path.as_ref()?.to_str()).collect();
         assert_eq!(paths, [Some("large"), Some("small"), Some("ended"), None]);
         let totals = ProcessTotals::new(&[process.clone(), process]);
         assert_eq!((totals.mappings, totals.faults, totals.faults_missed), (8, 24, 2));

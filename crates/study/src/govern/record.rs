@@ -51,7 +51,7 @@ pub struct GovernRecord {
 struct MappingRow<'a> {
     number: usize,
     process: &'a ProcessRecord,
-    of: &'a MappingRecord,
+    mapping: &'a MappingRecord,
 }
 
 /// Columns of the text form.
@@ -60,14 +60,14 @@ const fn text_columns<'a>() -> [Column<MappingRow<'a>>; 8] {
         Column::new("", "", Unit::Text, |row| row.number.to_string().into()),
         Column::new("", "process", Unit::Text, |row| row.process.pid.to_string().into()),
         Column::new("", "state", Unit::Text, |row| {
-            row.of.own.state.name().replace('-', " ").into()
+            row.mapping.own.state.name().replace('-', " ").into()
         }),
-        Column::new("", "size", Unit::Bytes, |row| row.of.own.length_bytes.into()),
-        Column::new("", "faults", Unit::Count, |row| row.of.own.major_faults.into()),
-        Column::new("", "asked for", Unit::Bytes, |row| row.of.own.asked_bytes.into()),
-        Column::new("", "mapped", Unit::Bytes, |row| row.of.mapped_bytes.into()),
+        Column::new("", "size", Unit::Bytes, |row| row.mapping.own.length_bytes.into()),
+        Column::new("", "faults", Unit::Count, |row| row.mapping.own.major_faults.into()),
+        Column::new("", "asked for", Unit::Bytes, |row| row.mapping.own.asked_bytes.into()),
+        Column::new("", "mapped", Unit::Bytes, |row| row.mapping.mapped_bytes.into()),
         Column::new("", "stopped", Unit::Nanoseconds, |row| {
-            Some(row.of.own.stopped_ns).filter(|ns| *ns > 0).into()
+            Some(row.mapping.own.stopped_ns).filter(|ns| *ns > 0).into()
         }),
     ]
 }
@@ -77,18 +77,18 @@ const fn csv_columns<'a>() -> [Column<MappingRow<'a>>; 14] {
     [
         csv_column("pid", |row| row.process.pid.into()),
         csv_column("image", |row| u64::from(row.process.image).into()),
-        csv_column("path", |row| path(row.of).into()),
-        csv_column("mappings", |row| row.of.own.mappings.into()),
-        csv_column("state", |row| row.of.own.state.name().into()),
-        csv_column("start", |row| row.of.own.address.into()),
-        csv_column("bytes", |row| row.of.own.length_bytes.into()),
-        csv_column("offset_bytes", |row| row.of.own.offset_bytes.into()),
-        csv_column("faults", |row| row.of.own.major_faults.into()),
-        csv_column("advised_bytes", |row| row.of.own.asked_bytes.into()),
-        csv_column("calls", |row| row.of.own.calls.into()),
-        csv_column("stopped_ns", |row| row.of.own.stopped_ns.into()),
-        csv_column("mapped_bytes", |row| row.of.mapped_bytes.into()),
-        csv_column("wasted_bytes", |row| row.of.wasted_bytes.into()),
+        csv_column("path", |row| path(row.mapping).into()),
+        csv_column("mappings", |row| row.mapping.own.mappings.into()),
+        csv_column("state", |row| row.mapping.own.state.name().into()),
+        csv_column("start", |row| row.mapping.own.address.into()),
+        csv_column("bytes", |row| row.mapping.own.length_bytes.into()),
+        csv_column("offset_bytes", |row| row.mapping.own.offset_bytes.into()),
+        csv_column("faults", |row| row.mapping.own.major_faults.into()),
+        csv_column("advised_bytes", |row| row.mapping.own.asked_bytes.into()),
+        csv_column("calls", |row| row.mapping.own.calls.into()),
+        csv_column("stopped_ns", |row| row.mapping.own.stopped_ns.into()),
+        csv_column("mapped_bytes", |row| row.mapping.mapped_bytes.into()),
+        csv_column("wasted_bytes", |row| row.mapping.wasted_bytes.into()),
     ]
 }
 
@@ -126,14 +126,17 @@ impl GovernRecord {
             )));
         }
         let mappings = self.processes.iter();
-        let mappings =
-            mappings.flat_map(|process| process.mappings.iter().map(move |of| (process, of)));
-        let rows =
-            (1..).zip(mappings).map(|(number, (process, of))| MappingRow { number, process, of });
+        let mappings = mappings
+            .flat_map(|process| process.mappings.iter().map(move |mapping| (process, mapping)));
+        let rows = (1..).zip(mappings).map(|(number, (process, mapping))| MappingRow {
+            number,
+            process,
+            mapping,
+        });
         let rows: Vec<MappingRow> = rows.collect();
         if !rows.is_empty() {
             parts.push(Part::Table(text_table("", &text_columns(), &rows)));
-            let line = |row: &MappingRow| format!("{}: {}", row.number, file(row.of));
+            let line = |row: &MappingRow| format!("{}: {}", row.number, file(row.mapping));
             parts.push(Part::List(rows.iter().map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
@@ -142,13 +145,13 @@ impl GovernRecord {
     }
 
     fn heading(&self) -> String {
-        let what = if self.program.is_empty() {
+        let subject = if self.program.is_empty() {
             "processes that ran already".to_string()
         } else {
             escape_control(&self.program.join(" "))
         };
         let how = if self.only_observed { "Observed" } else { "Governed" };
-        format!("{how}: {what}")
+        format!("{how}: {subject}")
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -247,12 +250,12 @@ mod tests {
         let mut others = mapping("", State::Ended, 0);
         (others.path, others.mappings) = (None, 12_000);
         let given_back = mapping("/data/b", State::Restored, 1 << 24);
-        let of = process(vec![
+        let own = process(vec![
             MappingRecord::new(large, Some(8192), 4096),
             MappingRecord::new(given_back, None, 4096),
             MappingRecord::new(others, Some(0), 4096),
         ]);
-        let report = report(vec![of]);
+        let report = report(vec![own]);
         let text = report.render(Format::Table);
         for line in ["1: /data/a, from 1 MiB on", "2: /data/b\n", "3: 12 000 mappings that have"] {
             assert!(text.contains(line), "{text}");
@@ -285,9 +288,9 @@ mod tests {
 
     #[test]
     fn reports_observe_mode() {
-        let mut of = process(Vec::new());
-        of.mappings_left_alone = 3;
-        let mut run = run(vec![of]);
+        let mut own = process(Vec::new());
+        own.mappings_left_alone = 3;
+        let mut run = run(vec![own]);
         run.ungoverned = Some("it maps nothing".to_string());
         run.only_observed = true;
         let text = run.report().render(Format::Table);

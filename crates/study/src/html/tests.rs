@@ -191,8 +191,8 @@ fn the_largest_page_is_small_enough() {
 #[test]
 fn pictures_show_the_numbers_of_the_record() {
     let page = page(&run_of(JOB, Some(&windows(3)))).unwrap();
-    let told = "access 3, read-around: pages 2 000 003 to 2 002 050 (2048); 2048 came in, 1 of";
-    assert!(page.contains(told), "{page}");
+    let label = "access 3, read-around: pages 2 000 003 to 2 002 050 (2048); 2048 came in, 1 of";
+    assert!(page.contains(label), "{page}");
     assert!(page.contains("after accesses 0 to 0: 280 KiB in the page cache, 28 KiB of it"));
     assert!(page.contains("All 3 windows"));
     let json = run_of(JOB, Some(&largest()));

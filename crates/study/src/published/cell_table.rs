@@ -45,15 +45,15 @@ struct CellColumn {
     place: String,
     format: String,
     /// Path and value that select the cell.
-    of: Option<(String, String)>,
+    filter: Option<(String, String)>,
 }
 
 impl From<Vec<String>> for CellColumn {
     fn from(texts: Vec<String>) -> Self {
         let text = |at: usize| texts.get(at).cloned().unwrap_or_default();
-        let of = texts.get(3).and_then(|of| of.split_once('='));
-        let of = of.map(|(place, text)| (place.to_string(), text.to_string()));
-        CellColumn { heading: text(0), place: text(1), format: text(2), of }
+        let filter = texts.get(3).and_then(|text| text.split_once('='));
+        let filter = filter.map(|(place, text)| (place.to_string(), text.to_string()));
+        CellColumn { heading: text(0), place: text(1), format: text(2), filter }
     }
 }
 
@@ -65,7 +65,7 @@ impl CellColumn {
             Some(text) => Some(Value::String(text.to_string())),
             None => {
                 let is_own = |cell: &&&Value| {
-                    self.of.as_ref().is_none_or(|(place, text)| has(cell, place, text))
+                    self.filter.as_ref().is_none_or(|(place, text)| has(cell, place, text))
                 };
                 cells.iter().filter(is_own).find_map(|cell| at(cell, place)).cloned()
             }

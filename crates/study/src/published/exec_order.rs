@@ -123,7 +123,7 @@ impl Study for ExecOrder {
     fn find(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let assumed = Assumptions::from_record(&records[0], LATENCY_NS, BANDWIDTH);
         let pairs = conditions().zip(records.as_chunks::<2>().0);
-        let of = |((condition, name, variant), [cold, both]): (_, &[Record; 2])| {
+        let cell = |((condition, name, variant), [cold, both]): (_, &[Record; 2])| {
             let (advice, read_ahead_kb): (&str, u64) = condition;
             let first = PhaseCounts::since(&PhaseCounts::default(), &cold.runs[0]);
             let [cold, random] = [&first, &PhaseCounts::since(&first, &both.runs[0])]
@@ -138,7 +138,7 @@ impl Study for ExecOrder {
                 ..Cell::new(NAME, json!({ "cold": cold, "random": random }))
             }
         };
-        let conditions: Vec<Cell> = pairs.map(of).collect();
+        let conditions: Vec<Cell> = pairs.map(cell).collect();
         let ratio = |row| ratio(row, &conditions, &assumed);
         let mut cells: Vec<Cell> = PUBLISHED.rows.iter().map(ratio).collect();
         cells.extend(conditions);
@@ -176,7 +176,7 @@ fn misses(((name, variant), record): ((&str, &str), &Record)) -> Cell {
 /// Compares a published ratio with the first two of `conditions`.
 fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
     let path = format!("{}/predicted_ms", row.phase);
-    let ms = [0, 1].map(|of: usize| conditions[of].number(&path).unwrap_or(f64::NAN));
+    let ms = [0, 1].map(|at: usize| conditions[at].number(&path).unwrap_or(f64::NAN));
     let (own, published) = (ms[1] / ms[0], row.after_ms / row.before_ms);
     let both = |[before, after]: [f64; 2]| -> BTreeMap<String, f64> {
         [("before".to_string(), before), ("after".to_string(), after)].into()
@@ -205,14 +205,14 @@ fn ratio(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Cell {
 
 /// Cost of a page-table walk that would give the published ratio of a phase without I/O.
 fn walk_ns(row: &PhaseRow, conditions: &[Cell], assumed: &Assumptions) -> Option<f64> {
-    let of = |name: &str| {
+    let value = |name: &str| {
         let place = format!("{}/{name}", row.phase);
-        [0, 1].map(|of: usize| conditions[of].number(&place).unwrap_or(f64::NAN))
+        [0, 1].map(|at: usize| conditions[at].number(&place).unwrap_or(f64::NAN))
     };
-    let ([before_ms, after_ms], [before, after]) = (of("predicted_ms"), of("itlb_walks"));
+    let ([before_ms, after_ms], [before, after]) = (value("predicted_ms"), value("itlb_walks"));
     let ratio = row.after_ms / row.before_ms;
     let more = (ratio * before_ms - after_ms) * 1e6 / (after - ratio * before);
-    let is_alone = of("readahead_calls") == [0.0, 0.0];
+    let is_alone = value("readahead_calls") == [0.0, 0.0];
     is_alone.then(|| assumed.0.get("walk_ns").map(|walk_ns| walk_ns + more))?
 }
 
@@ -221,7 +221,8 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let text = |value: &serde_json::Value| {
         value.to_string().replace('"', "").trim_end_matches(".0").to_string()
     };
-    let costs = assumed.map(|all| all.iter().map(|(name, of)| (name.as_str(), text(of))).collect());
+    let costs =
+        assumed.map(|all| all.iter().map(|(name, value)| (name.as_str(), text(value))).collect());
     let walks = cells.iter().find_map(|cell| cell.number("walk_ns_as_published"));
     let walks = walks.map(|ns| vec![("walk_ns", format!("{ns:.0}"))]);
     vec![

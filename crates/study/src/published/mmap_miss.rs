@@ -107,9 +107,9 @@ fn matrix() -> impl Iterator<Item = CellCoordinates> {
 
 impl Study for MmapMiss {
     fn jobs(&self) -> Vec<Job> {
-        let of_cell = |of: CellCoordinates| {
-            let job = of.job();
-            self.seeds_of(of.workload).iter().map(move |&seed| job.with_seed(seed))
+        let of_cell = |cell: CellCoordinates| {
+            let job = cell.job();
+            self.seeds_of(cell.workload).iter().map(move |&seed| job.with_seed(seed))
         };
         // Last: the first cell with one step less and one step more page cache.
         let first = matrix().next().expect("there are cells").job();
@@ -119,12 +119,12 @@ impl Study for MmapMiss {
 
     fn find(&self, records: &[Record], _: &BeginProgress<'_>) -> Result<SeriesFindings, Error> {
         let mut left = records;
-        let of = |of: CellCoordinates| {
-            let (own, rest) = left.split_at(self.seeds_of(of.workload).len());
+        let find = |cell: CellCoordinates| {
+            let (own, rest) = left.split_at(self.seeds_of(cell.workload).len());
             left = rest;
-            of.cell(own)
+            cell.cell(own)
         };
-        let mut cells: Vec<Cell> = matrix().map(of).collect();
+        let mut cells: Vec<Cell> = matrix().map(find).collect();
         let slope = (gib_read(&left[1]) - gib_read(&left[0])) / 2.0;
         cells[0].figures.insert(SLOPE.to_string(), slope.into());
         Ok((cells, None))
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn forty_cells_of_which_26_are_published() {
-        let published = |of: &CellCoordinates| of.find(&of.case.rows).is_some();
+        let published = |cell: &CellCoordinates| cell.find(&cell.case.rows).is_some();
         assert_eq!((matrix().count(), matrix().filter(published).count()), (40, 26));
         assert_eq!(jobs(None).len(), 8 * 25 + 32 + 2);
     }

@@ -59,14 +59,14 @@ impl Cell {
     /// Minimum and maximum over seeds.
     fn spread(&self) -> Option<(f64, f64)> {
         let bound = |key: &str, which: &str| self.number(&format!("{key}/{which}"));
-        let of = |key: &&str| Some((bound(key, "min")?, bound(key, "max")?));
-        SPREADS.iter().find_map(of).filter(|(least, most)| least < most)
+        let bounds = |key: &&str| Some((bound(key, "min")?, bound(key, "max")?));
+        SPREADS.iter().find_map(bounds).filter(|(least, most)| least < most)
     }
 
     /// Sizes in the name of its table.
     pub(super) fn sizes(&self) -> impl Iterator<Item = String> {
         let sizes = [(self.file_gib, "file"), (self.ram_gib, "RAM")].into_iter();
-        sizes.filter_map(|(gib, of)| Some(format!("{} GiB {of}", gib?)))
+        sizes.filter_map(|(gib, text)| Some(format!("{} GiB {text}", gib?)))
     }
 
     /// Name of its table.

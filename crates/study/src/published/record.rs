@@ -99,7 +99,8 @@ impl PublishedRecord {
 fn misses(cells: &[Cell]) -> Option<Part> {
     let line = |cell: &Cell| {
         let tolerance = cell.tolerance.as_deref().unwrap_or("nothing");
-        let figure = |figure: Option<f64>| figure.map_or("-".to_string(), |of| format!("{of:.3}"));
+        let figure =
+            |figure: Option<f64>| figure.map_or("-".to_string(), |value| format!("{value:.3}"));
         let names: Vec<String> = cell.sizes().chain([cell.joined_names()]).collect();
         format!(
             "{}: {}. Published: {}, here: {} {}. Tolerated: {tolerance}.",
@@ -134,8 +135,8 @@ mod tests {
             ..Cell::new("mmap-miss", json!({ figure: 4.25 })).with_judgement(Some(false), "")
         };
         let held = cell(1, "gib").with_judgement(Some(true), "");
-        let told = "fail. Published: 3.987, here: 4.250 GiB read. Tolerated: within 1 %.";
-        let list = [20, 4].map(|gib| format!("{gib} GiB file, 8 GiB RAM, random: {told}"));
+        let text = "fail. Published: 3.987, here: 4.250 GiB read. Tolerated: within 1 %.";
+        let list = [20, 4].map(|gib| format!("{gib} GiB file, 8 GiB RAM, random: {text}"));
         let cells = [cell(20, "gib"), cell(4, "median"), held];
         let Some(Part::List(missed)) = misses(&cells) else { panic!("two are missed") };
         assert_eq!(missed, list);

@@ -53,8 +53,8 @@ impl SeriesSource {
 
     /// List of its versions.
     pub fn versions_list(&self) -> Part {
-        let told = |version: &Version| version.format_version(version.name == self.judged);
-        Part::List(self.versions.iter().map(told).collect())
+        let version_text = |version: &Version| version.format_version(version.name == self.judged);
+        Part::List(self.versions.iter().map(version_text).collect())
     }
 }
 
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn a_version_says_how_to_find_it() {
         let [exec, bound] = ["exec-order", "vma-bound"].map(|name| Series::find(name).unwrap());
-        let told = |at: usize, series: &Series| {
+        let series_text = |at: usize, series: &Series| {
             let version = &series.source.versions[at];
             version.format_version(version.name == series.source.judged)
         };
-        let v5 = told(3, exec);
+        let v5 = series_text(3, exec);
         assert!(v5.starts_with("v5, 2026-05-22: superseded by v6"), "{v5}");
         assert!(v5.contains("; the published figures are of it; --with exec-order-v5"), "{v5}");
         assert!(v5.ends_with("; Message-ID 20260522162422.3856502-1-usama.arif@linux.dev"), "{v5}");
-        assert!(told(3, bound).contains("commit 13a1e1a61885"), "{}", told(3, bound));
+        assert!(series_text(3, bound).contains("commit 13a1e1a61885"), "{}", series_text(3, bound));
     }
 }

@@ -26,7 +26,9 @@ pub struct CellSummary {
 impl CellSummary {
     /// Counts the `cells` of one series.
     pub fn from_cells(cells: &[Cell]) -> CellSummary {
-        let count = |of: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| of(cell)).count();
+        let count = |is_counted: &dyn Fn(&Cell) -> bool| {
+            cells.iter().filter(|cell| is_counted(cell)).count()
+        };
         let with = |verdict: &str| count(&|cell| cell.verdict == verdict);
         let judged = count(&|cell| cell.ok.is_some());
         let [fitted, near, off, model_only] = [FITTED, NEAR, OFF, MODEL_ONLY].map(with);
@@ -45,17 +47,18 @@ impl CellSummary {
     /// The summary in a few sentences.
     pub fn sentences(&self) -> String {
         let series = Series::find(&self.series);
-        let why = |of: fn(&Series) -> &Option<String>| {
-            series.and_then(|series| of(series).as_ref()).map(|why| format!(" ({why})"))
+        let why = |field: fn(&Series) -> &Option<String>| {
+            series.and_then(|series| field(series).as_ref()).map(|why| format!(" ({why})"))
         };
         let fitted = why(|series| &series.fitted_as);
         let unjudged = why(|series| &series.unjudged_as).unwrap_or_default();
-        let mut told = vec![self.held_text()];
+        let mut sentences = vec![self.held_text()];
         match (self.fitted, fitted) {
             (0, None) => {}
-            (0, Some(why)) => told.push(format!("One parameter is fitted{why}.")),
+            (0, Some(why)) => sentences.push(format!("One parameter is fitted{why}.")),
             (count, why) => {
-                told.push(format!("Fitted, so not judged: {count}{}.", why.unwrap_or_default()));
+                sentences
+                    .push(format!("Fitted, so not judged: {count}{}.", why.unwrap_or_default()));
             }
         }
         if self.unjudged > 0 {
@@ -63,12 +66,12 @@ impl CellSummary {
                 (0, 0) => String::new(),
                 (near, off) => format!(", of which {near} are near and {off} off"),
             };
-            told.push(format!("Not judged: {}{compared}{unjudged}.", self.unjudged));
+            sentences.push(format!("Not judged: {}{compared}{unjudged}.", self.unjudged));
         }
         if self.model_only > 0 {
-            told.push(format!("{} are the model's alone.", self.model_only));
+            sentences.push(format!("{} are the model's alone.", self.model_only));
         }
-        told.join(" ")
+        sentences.join(" ")
     }
 
     fn held_text(&self) -> String {
@@ -83,20 +86,23 @@ impl CellSummary {
 pub fn summary_parts(all: &[&[Cell]]) -> Vec<Part> {
     let summaries: Vec<CellSummary> =
         all.iter().map(|cells| CellSummary::from_cells(cells)).collect();
-    let sum = |of: fn(&CellSummary) -> usize| summaries.iter().map(of).sum::<usize>();
+    let sum = |field: fn(&CellSummary) -> usize| summaries.iter().map(field).sum::<usize>();
     let lead = format!(
         "{} of {} judged cells hold. A cell that holds is neither above nor below what is \
          tolerated. {} are fitted and {} not judged, and decide nothing; of these {} are near and \
          {} off. {} are the model's alone.",
-        sum(|of| of.hold),
-        sum(|of| of.judged),
-        sum(|of| of.fitted),
-        sum(|of| of.unjudged),
-        sum(|of| of.near),
-        sum(|of| of.off),
-        sum(|of| of.model_only),
+        sum(|own| own.hold),
+        sum(|own| own.judged),
+        sum(|own| own.fitted),
+        sum(|own| own.unjudged),
+        sum(|own| own.near),
+        sum(|own| own.off),
+        sum(|own| own.model_only),
     );
-    let each = summaries.iter().map(|of| format!("{}: {}", of.series, of.sentences())).collect();
+    let each = summaries
+        .iter()
+        .map(|summary| format!("{}: {}", summary.series, summary.sentences()))
+        .collect();
     vec![Part::Lead(lead), Part::List(each)]
 }
 
@@ -119,15 +125,23 @@ mod tests {
             cell().with_judgement(None, NOT_COMPARED),
             cell(),
         ];
-        let of = CellSummary::from_cells(&cells);
-        let counts = (of.judged, of.hold, of.fitted, of.unjudged, of.near, of.off, of.model_only);
+        let summary = CellSummary::from_cells(&cells);
+        let counts = (
+            summary.judged,
+            summary.hold,
+            summary.fitted,
+            summary.unjudged,
+            summary.near,
+            summary.off,
+            summary.model_only,
+        );
         assert_eq!(counts, (2, 1, 1, 3, 1, 1, 1));
-        let told = of.sentences();
+        let sentences = summary.sentences();
         for words in [
             "1 of 2 judged cells hold. Fitted, so not judged: 1 (the readahead",
             "Not judged: 3, of which 1 are near and 1 off (drops",
         ] {
-            assert!(told.contains(words), "{told}");
+            assert!(sentences.contains(words), "{sentences}");
         }
     }
 }

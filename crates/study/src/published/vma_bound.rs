@@ -133,11 +133,11 @@ impl Study for VmaBound {
         let mut outside_after = 0;
         let mut cells = Vec::new();
         let mut records = records.iter();
-        for (of, shape) in shapes() {
+        for (job, shape) in shapes() {
             for (variant, record) in VARIANTS.into_iter().zip(records.by_ref()) {
                 let is_judged = variant == NAME && shape.faults();
                 outside_after += if is_judged { outside(record) } else { 0 };
-                cells.push(shape_cell(of, shape, variant, record));
+                cells.push(shape_cell(job, shape, variant, record));
             }
         }
         let touches = self.programs.iter().flat_map(|(path, _)| TOUCHES.map(|touch| (path, touch)));
@@ -167,7 +167,7 @@ fn outside(record: &Record) -> u64 {
     [cached.before, cached.between, cached.after].into_iter().flatten().sum()
 }
 
-fn shape_cell(of: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
+fn shape_cell(workload: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
     let run = &record.runs[0];
     let figures = json!({
         "cached_outside": outside(record),
@@ -175,7 +175,7 @@ fn shape_cell(of: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
         "counters": run.counters,
     });
     Cell {
-        experiment: Some(of.to_string()),
+        experiment: Some(workload.to_string()),
         name: Some(shape.name.clone()),
         variant: Some(variant.to_string()),
         touched_pages: shape.job(VARIANTS[0]).used_pages(),
@@ -186,17 +186,17 @@ fn shape_cell(of: &str, shape: &Shape, variant: &str, record: &Record) -> Cell {
 
 /// A program without and with the series, in one access pattern.
 fn program_cell(path: &str, touch: &str, both: [&Record; 2]) -> Cell {
-    let counts = |of: fn(&Record) -> u64| {
-        let [before, after] = both.map(of);
+    let counts = |count: fn(&Record) -> u64| {
+        let [before, after] = both.map(count);
         json!({ "before": before, "after": after })
     };
-    let elapsed_ns = both.map(|of| of.runs[0].elapsed_ns.unwrap_or(0) as f64);
+    let elapsed_ns = both.map(|record| record.runs[0].elapsed_ns.unwrap_or(0) as f64);
     let figures = json!({
         "file": path.rsplit('/').next(),
         "touched": touch,
         "cached_outside": counts(outside),
-        "data_pages_read": counts(|of| of.runs[0].counters.data_pages_read.unwrap_or(0)),
-        "major_faults": counts(|of| of.runs[0].counters.major_faults.unwrap_or(0)),
+        "data_pages_read": counts(|record| record.runs[0].counters.data_pages_read.unwrap_or(0)),
+        "major_faults": counts(|record| record.runs[0].counters.major_faults.unwrap_or(0)),
         "elapsed_ns": { "before": elapsed_ns[0], "after": elapsed_ns[1] },
         "elapsed_change_percent": percent(elapsed_ns[1], elapsed_ns[0]),
     });
@@ -242,8 +242,9 @@ pub fn notes<'a>(_: &Series, cells: &'a [Cell]) -> Notes<'a> {
 fn revert(cells: &[Cell]) -> Option<Values<'_>> {
     let is_in_order = |cell: &&Cell| cell.at("touched").is_some_and(|how| how == TOUCHES[0]);
     let programs: Vec<&Cell> = cells.iter().filter(is_in_order).collect();
-    let majors =
-        |cell: &Cell| ["after", "before"].map(|of| cell.count(&format!("major_faults/{of}")));
+    let majors = |cell: &Cell| {
+        ["after", "before"].map(|variant| cell.count(&format!("major_faults/{variant}")))
+    };
     let worse = programs.iter().filter(|cell| majors(cell)[0] > majors(cell)[1]).count();
     let [most, least] = programs.iter().map(|cell| majors(cell)).max()?;
     let range = |percents: Vec<f64>| {
@@ -254,7 +255,7 @@ fn revert(cells: &[Cell]) -> Option<Values<'_>> {
     let change = |cell: &&Cell| cell.number("elapsed_change_percent");
     let pages = |cell: &&Cell| {
         let [after, before] =
-            ["after", "before"].map(|of| cell.number(&format!("data_pages_read/{of}")));
+            ["after", "before"].map(|variant| cell.number(&format!("data_pages_read/{variant}")));
         percent(after?, before?)
     };
     Some(vec![

@@ -48,7 +48,9 @@ pub(crate) fn wait_tables(record: &Record) -> Vec<Part> {
 
 /// The spread over all runs as text; empty if no run has the count.
 fn spread_text(spread: Option<Spread>) -> String {
-    spread.map_or(String::new(), |of| with_range(of.median, [of.min as f64, of.max as f64]))
+    spread.map_or(String::new(), |spread| {
+        with_range(spread.median, [spread.min as f64, spread.max as f64])
+    })
 }
 
 fn files(record: &Record) -> Table {
@@ -62,8 +64,9 @@ fn files(record: &Record) -> Table {
 /// Columns for mappings and threads; only threads have the last one, their time.
 const COUNTED: [&str; 5] = ["accesses", "pages read", "major faults", "minor faults", "ms"];
 
-fn counter_row(name: &str, of: &Counters) -> Vec<String> {
-    let counts = [of.accesses, of.data_pages_read, of.major_faults, of.minor_faults];
+fn counter_row(name: &str, counters: &Counters) -> Vec<String> {
+    let counts =
+        [counters.accesses, counters.data_pages_read, counters.major_faults, counters.minor_faults];
     let counts = counts.map(|count| count.map_or_else(String::new, |count| number(count as f64)));
     [name.to_string()].into_iter().chain(counts).collect()
 }
@@ -84,8 +87,8 @@ fn threads(run: &Run) -> Table {
     table("thread", &COUNTED, rows)
 }
 
-fn table(of: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
-    Table::from_parts([of], heads.iter().copied(), rows).truncate_rows(MAX_ROWS, 0)
+fn table(title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+    Table::from_parts([title], heads.iter().copied(), rows).truncate_rows(MAX_ROWS, 0)
 }
 
 #[cfg(test)]

@@ -62,8 +62,9 @@ pub(super) fn rows(record: &Record) -> Table {
     };
     let names = ["engine", "seed", "number", "thread", "phase"].into_iter();
     let names = names.chain(Counters::NAMES.iter().copied()).chain(["elapsed_ns"]);
-    let of_run =
-        |run: &'_ Run| -> Vec<_> { run.phases.iter().enumerate().map(|of| row(run, of)).collect() };
+    let of_run = |run: &'_ Run| -> Vec<_> {
+        run.phases.iter().enumerate().map(|phase| row(run, phase)).collect()
+    };
     Table::from_parts(names, [""; 0], record.runs.iter().flat_map(of_run))
 }
 

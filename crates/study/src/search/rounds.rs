@@ -136,8 +136,8 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             return self.space.random_job(self.seed, number);
         }
         let mut rng = Rng(Rng(!self.seed).next() ^ number);
-        let of = rng.below(found.mechanisms.len() as u64) as usize;
-        let kept = found.mechanisms.values().nth(of).expect("there are so many");
+        let number = rng.below(found.mechanisms.len() as u64) as usize;
+        let kept = found.mechanisms.values().nth(number).expect("there are so many");
         let [smallest, by_ratio, by_cost] = &kept.cases;
         let like = rng.pick(&[smallest, by_cost, by_ratio, by_ratio]);
         self.space.vary_job(&like.job, &mut rng)
@@ -256,8 +256,8 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         let mut groups: Vec<MechanismGroup> = found.mechanisms.into_values().collect();
         let wanted = cases(groups.iter_mut());
         let progress = self.engines.progress(Some(wanted.len() as u64));
-        parallel::map(wanted, |(mechanism, of, case)| {
-            *case = self.shrink_case(&mechanism, of, case.clone(), before)?;
+        parallel::map(wanted, |(mechanism, drawn, case)| {
+            *case = self.shrink_case(&mechanism, drawn, case.clone(), before)?;
             progress.advance();
             Ok::<_, Error>(())
         })?;
@@ -338,7 +338,7 @@ fn cases<'a>(
 ) -> Vec<(String, usize, &'a mut SearchCase)> {
     let of_group = |MechanismGroup { mechanism, cases, .. }: &'a mut MechanismGroup| {
         let all = cases.iter_mut().enumerate();
-        all.map(|(of, case)| (mechanism.clone(), of, case))
+        all.map(|(drawn, case)| (mechanism.clone(), drawn, case))
     };
     groups.flat_map(of_group).collect()
 }

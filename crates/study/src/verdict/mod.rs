@@ -257,11 +257,11 @@ mod tests {
 
     #[test]
     fn exact_figures_need_no_test() {
-        let of = |after| Verdict::from_exact(100.0, after, Margin::share(0.05));
+        let verdict = |after| Verdict::from_exact(100.0, after, Margin::share(0.05));
         assert_eq!(
-            [94.0, 95.0, 105.0].map(of),
+            [94.0, 95.0, 105.0].map(verdict),
             [Verdict::Less, Verdict::NoDifference, Verdict::NoDifference]
         );
-        assert_eq!(of(106.0).describe(AMOUNT_WORDS), "more");
+        assert_eq!(verdict(106.0).describe(AMOUNT_WORDS), "more");
     }
 }

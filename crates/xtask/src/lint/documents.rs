@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn job_files_are_available() {
-        let of = |document: &str| messages(&[("docs/A.md", document), ("data/b.toml", "")]);
+        let check = |document: &str| messages(&[("docs/A.md", document), ("data/b.toml", "")]);
         let run =
-            |before: &str, path: &str| of(&format!("{before}```sh\nfilemap run {path}\n```\n"));
+            |before: &str, path: &str| check(&format!("{before}```sh\nfilemap run {path}\n```\n"));
         let shown = "```toml\n# a.toml\n```\n";
         let written = "```sh\nfilemap run --workload random --show-job > a.toml\n```\n";
         for before in [shown, written] {
@@ -192,21 +192,24 @@ mod tests {
 
     #[test]
     fn links_lead_to_files() {
-        let of = |link: &str| {
+        let check = |link: &str| {
             messages(&[("docs/A.md", &format!("see [x]({link}) and")), ("src/lib.rs", "")])
         };
         for good in ["../src/lib.rs", "../src", "A.md#part", "#part", "https://a.example/b"] {
-            assert_eq!(of(good), [""; 0], "{good}");
+            assert_eq!(check(good), [""; 0], "{good}");
         }
-        assert_eq!(of("B.md"), ["docs/A.md:1: error: a link to docs/B.md, which does not exist"]);
+        assert_eq!(
+            check("B.md"),
+            ["docs/A.md:1: error: a link to docs/B.md, which does not exist"]
+        );
     }
 
     #[test]
     fn ci_runs_the_readme_test_command() {
         let readme = "```sh\ncargo test --workspace # all\n```\n";
-        let of = |ci| messages(&[(README, readme), (CI, ci)]);
-        assert_eq!(of("step cargo test --workspace"), [""; 0]);
-        assert_eq!(of("cargo test").len(), 1);
+        let check = |ci| messages(&[(README, readme), (CI, ci)]);
+        assert_eq!(check("step cargo test --workspace"), [""; 0]);
+        assert_eq!(check("cargo test").len(), 1);
         assert_eq!(messages(&[(README, ""), (CI, "")]).len(), 1);
     }
 

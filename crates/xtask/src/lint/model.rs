@@ -76,7 +76,7 @@ fn targets(
     repository: &Repository,
     findings: &mut Vec<Finding>,
 ) {
-    let mut missing = |what: String| findings.push(Finding::error(PATH, row.line, what));
+    let mut missing = |message: String| findings.push(Finding::error(PATH, row.line, message));
     for column in [1, 3, 4].into_iter().filter(|&column| quoted(row.cells[column]).count() == 0) {
         missing(format!("a row names nothing under '{}'", RULE_COLUMNS[column]));
     }

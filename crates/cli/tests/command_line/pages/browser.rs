@@ -59,21 +59,21 @@ fn opened(scratch: &Scratch, browser: &str, name: &str, width: u32, dark: bool) 
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = dom.split_once("<pre id=\"probe\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let (said, _) = said.unwrap_or_else(|| panic!("{name}: no answer: {}", stderr(&output)));
-    let said = said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    serde_json::from_str(&said).expect("the page says JSON")
+    let probe = probe.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&probe).expect("the page says JSON")
 }
 
 /// Layout errors according to a page's facts.
-fn faults(said: &Value, dark: bool) -> Vec<String> {
+fn faults(probe: &Value, dark: bool) -> Vec<String> {
     let mut faults = Vec::new();
     for key in ["errors", "overlaps", "outside", "pale", "silent"] {
-        let list = said[key].as_array().expect("a list");
+        let list = probe[key].as_array().expect("a list");
         faults.extend(list.iter().map(|fault| format!("{key}: {fault}")));
     }
-    if said["scroll_width"].as_u64() > said["width"].as_u64() {
-        faults.push(format!("wider than its window: {}", said["widest"]));
+    if probe["scroll_width"].as_u64() > probe["width"].as_u64() {
+        faults.push(format!("wider than its window: {}", probe["widest"]));
     }
-    if said["dark"] != dark {
+    if probe["dark"] != dark {
         faults.push("the scheme of colours is the other one".to_string());
     }
     faults
@@ -86,12 +86,12 @@ fn every_page_is_whole_in_a_browser() {
     let scratch = Scratch::new("pages-browser");
     for name in pages(&scratch) {
         for (width, dark) in [(1280, false), (1280, true), (500, false), (500, true)] {
-            let said = opened(&scratch, browser, name, width, dark);
+            let probe = opened(&scratch, browser, name, width, dark);
             let about = format!("{name}, {width} pixels, dark: {dark}");
-            assert_eq!(said["width"], width, "{about}");
-            let faults = faults(&said, dark);
+            assert_eq!(probe["width"], width, "{about}");
+            let faults = faults(&probe, dark);
             assert!(faults.is_empty(), "{about}: {faults:#?}");
-            assert!(said["texts"].as_u64() > Some(10), "{about}: {said}");
+            assert!(probe["texts"].as_u64() > Some(10), "{about}: {probe}");
         }
     }
 }
@@ -113,7 +113,7 @@ fn a_page_of_500_000_windows_opens_at_once() {
     assert!(fs::metadata(&page).unwrap().len() < 3_000_000);
     // Other programs may delay one of the attempts.
     let times = (0..3).map(|_| opened(&scratch, browser, "large", 1280, false));
-    let times: Vec<f64> = times.map(|said| said["loaded_ms"].as_f64().unwrap()).collect();
+    let times: Vec<f64> = times.map(|probe| probe["loaded_ms"].as_f64().unwrap()).collect();
     println!("loaded in {times:?} ms");
     assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
 }
@@ -147,7 +147,7 @@ fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
     println!("page and JSON have {bytes:?} bytes");
     assert!(bytes[0] < 3_000_000 && bytes[1] < 3_000_000, "{bytes:?}");
     let times = (0..3).map(|_| opened(&scratch, browser, "large-program", 1280, false));
-    let times: Vec<f64> = times.map(|said| said["loaded_ms"].as_f64().unwrap()).collect();
+    let times: Vec<f64> = times.map(|probe| probe["loaded_ms"].as_f64().unwrap()).collect();
     println!("loaded in {times:?} ms");
     assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
 }

@@ -250,11 +250,11 @@ impl MachinePool {
         let jobs = &mut self.lists[running.list].jobs;
         let label = JobLabel { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
         let result = running.guest.next_answer();
-        if let Err(image::Error::MissingInGuest(what)) = &result {
+        if let Err(image::Error::MissingInGuest(module)) = &result {
             // The failure affects the queue's other jobs as well.
             for other in running.left.drain(..) {
                 jobs[other].task = None;
-                jobs[other].answer = Some(Err(image::Error::MissingInGuest(what.clone()).into()));
+                jobs[other].answer = Some(Err(image::Error::MissingInGuest(module.clone()).into()));
             }
         }
         let result = result.map(|answer| BootResult {

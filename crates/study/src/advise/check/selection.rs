@@ -72,7 +72,8 @@ impl Selection {
         order.extend(rest);
         let mut selected: Vec<(usize, Treatment)> = Vec::new();
         for at in order {
-            let is_same = |(of, _): &(usize, Treatment)| trials[*of].outcome == trials[at].outcome;
+            let is_same =
+                |(number, _): &(usize, Treatment)| trials[*number].outcome == trials[at].outcome;
             let Ok(treatment) = &treatments[at] else { continue };
             // Changes with equal predictions behave alike, except that a governor reads ahead by
             // its own timing.

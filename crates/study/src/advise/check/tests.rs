@@ -178,8 +178,8 @@ fn fails_on_other_behaviour() {
     other.variants[1].1[3].exit_code = Some(1);
     let found = judged(other.clone());
     let expected = ["the end", "what stdout has"];
-    let expected = expected.map(|what| {
-        format!("{what} with MADV_RANDOM on a differs from that of the program as it is")
+    let expected = expected.map(|text| {
+        format!("{text} with MADV_RANDOM on a differs from that of the program as it is")
     });
     assert_eq!(found.differences, expected);
     assert!(fails(&found));

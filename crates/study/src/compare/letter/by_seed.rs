@@ -17,7 +17,7 @@ const MAX_LISTED_SEEDS: usize = 30;
 
 /// The changes of all variants of `jobs`, prefixed by the job's name unless that is empty.
 pub(super) fn parts(jobs: &[(String, &Variants)]) -> Vec<Part> {
-    let lines: Vec<String> = jobs.iter().flat_map(|(job, of)| lines(job, of)).collect();
+    let lines: Vec<String> = jobs.iter().flat_map(|(job, variants)| lines(job, variants)).collect();
     if lines.is_empty() {
         return Vec::new();
     }
@@ -25,22 +25,25 @@ pub(super) fn parts(jobs: &[(String, &Variants)]) -> Vec<Part> {
     vec![Part::Paragraph(heading), Part::List(lines)]
 }
 
-fn lines(job: &str, of: &Variants) -> Vec<String> {
+fn lines(job: &str, variants: &Variants) -> Vec<String> {
     let mut lines = Vec::new();
-    for (at, own) in of.records.iter().enumerate() {
-        let first = of.records.iter().position(|first| first.engine == own.engine).unwrap_or(at);
+    for (at, own) in variants.records.iter().enumerate() {
+        let first =
+            variants.records.iter().position(|first| first.engine == own.engine).unwrap_or(at);
         if first == at || spread::seeds(own) < 2 {
             continue;
         }
         for figure in FIGURES.iter().filter(|figure| PAIRED.contains(&figure.key)) {
             let is_no_time = figure.key == ELAPSED && is_emulated(own);
-            let [before, after] = [&of.records[first], own].map(|of| figure.values_by_seed(of));
+            let [before, after] =
+                [&variants.records[first], own].map(|record| figure.values_by_seed(record));
             // A job without random draws gives the same figures with every seed.
-            let varies = |of: &[(u64, f64)]| of.iter().any(|(_, value)| *value != of[0].1);
+            let varies =
+                |values: &[(u64, f64)]| values.iter().any(|(_, value)| *value != values[0].1);
             let is_said = !is_no_time && (varies(&before) || varies(&after));
-            if let Some(said) = list_changes(changes(&before, after)).filter(|_| is_said) {
+            if let Some(changes_text) = list_changes(changes(&before, after)).filter(|_| is_said) {
                 let job = if job.is_empty() { String::new() } else { format!("{job}, ") };
-                lines.push(format!("{job}{}, {}: {said}", of.name(at), figure.name));
+                lines.push(format!("{job}{}, {}: {changes_text}", variants.name(at), figure.name));
             }
         }
     }

@@ -11,15 +11,16 @@ pub(super) fn parts<'a>(
     jobs: &[Variants],
     shown: impl IntoIterator<Item = &'a Figure>,
 ) -> Vec<Part> {
-    let is_kernel =
-        |of: &Variants| of.cells.iter().any(|cell| cell.engine == EngineKind::Kernel.name());
+    let is_kernel = |variants: &Variants| {
+        variants.cells.iter().any(|cell| cell.engine == EngineKind::Kernel.name())
+    };
     if !jobs.iter().any(is_kernel) {
         return Vec::new();
     }
     let mut items: Vec<String> = Vec::new();
     for figure in shown {
-        let of = FIGURES.iter().find(|of| of.name == figure.name);
-        let counter = of.and_then(|of| of.counter);
+        let figure_of_table = FIGURES.iter().find(|known| known.name == figure.name);
+        let counter = figure_of_table.and_then(|known| known.counter);
         let item = counter.map(|counter| format!("{}: {counter}", figure.name.trim()));
         items.extend(item.filter(|item| !items.contains(item)));
     }

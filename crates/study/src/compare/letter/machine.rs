@@ -20,9 +20,9 @@ pub(super) fn facts(records: &[&Record]) -> Vec<(String, String)> {
         [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
     let fact = |(label, line): (&str, FactText)| {
         let mut seen = BTreeSet::new();
-        let mut said: Vec<String> = records.iter().copied().filter_map(line).collect();
-        said.retain(|line| seen.insert(line.clone()));
-        (!said.is_empty()).then(|| (label.to_string(), said.join(" / ")))
+        let mut facts: Vec<String> = records.iter().copied().filter_map(line).collect();
+        facts.retain(|line| seen.insert(line.clone()));
+        (!facts.is_empty()).then(|| (label.to_string(), facts.join(" / ")))
     };
     lines.into_iter().filter_map(fact).collect()
 }
@@ -79,8 +79,8 @@ fn disk(record: &Record) -> Option<String> {
     let read_ahead = number(record, "read_ahead_kb").map(|kib| format!("read_ahead_kb {kib}"));
     let mount = text(record, "mount").map(|options| format!("mounted {options}"));
     let own = |key: &str| text(record, key).map(String::from);
-    let said = joined([own("device"), own("filesystem"), mount, read_ahead]);
-    (!said.is_empty()).then_some(said)
+    let facts = joined([own("device"), own("filesystem"), mount, read_ahead]);
+    (!facts.is_empty()).then_some(facts)
 }
 
 fn tool(record: &Record) -> Option<String> {

@@ -21,34 +21,34 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     parts.extend(tables(jobs, &names));
     let named: Vec<(String, &Variants)> = names.iter().cloned().zip(jobs).collect();
     parts.extend(by_seed::parts(&named));
-    let of_job = |(name, of): &(String, &Variants)| {
-        regressions(of).into_iter().map(|line| format!("{name}, {line}")).collect::<Vec<_>>()
+    let of_job = |(name, variants): &(String, &Variants)| {
+        regressions(variants).into_iter().map(|line| format!("{name}, {line}")).collect::<Vec<_>>()
     };
     let worse: Vec<String> = named.iter().flat_map(of_job).collect();
     if !worse.is_empty() {
         let against = format!("Regressions against {against}:");
         parts.extend([Part::Paragraph(against), Part::List(worse)]);
     }
-    let times = named
-        .iter()
-        .flat_map(|(name, of)| times(of).into_iter().map(move |said| format!("{name}: {said}")));
+    let times = named.iter().flat_map(|(name, variants)| {
+        times(variants).into_iter().map(move |text| format!("{name}: {text}"))
+    });
     parts.extend(times.map(Part::Paragraph));
-    let warnings = jobs.iter().map(|of| comparison.warnings_of(of.cells));
+    let warnings = jobs.iter().map(|job| comparison.warnings_of(job.cells));
     let warnings = names.iter().map(String::as_str).zip(warnings);
     parts.extend(Part::warnings(&no_effect::merge_warnings(&warnings.collect::<Vec<_>>())));
-    let mut said: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for note in jobs.iter().flat_map(conditions) {
-        if !said.contains(&note) {
-            said.push(note);
+        if !texts.contains(&note) {
+            texts.push(note);
         }
     }
-    parts.extend(said.into_iter().map(Part::Paragraph));
+    parts.extend(texts.into_iter().map(Part::Paragraph));
     parts
 }
 
 /// Row labels: the stems of the job files' names if they are distinct, otherwise the paths.
 fn names(jobs: &[Variants]) -> Vec<String> {
-    let paths = jobs.iter().filter_map(|of| of.cells[0].job_file.clone());
+    let paths = jobs.iter().filter_map(|job| job.cells[0].job_file.clone());
     let paths: Vec<String> = paths.collect();
     let stem = |path: &String| Path::new(path).file_stem().map(|stem| stem.display().to_string());
     let stems: Vec<String> = paths.iter().filter_map(stem).collect();
@@ -60,18 +60,18 @@ fn names(jobs: &[Variants]) -> Vec<String> {
 fn job_descriptions(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<Vec<Fact>> = jobs
         .iter()
-        .map(|of| {
-            let (job, settings) = facts(of);
-            let runs = ("Runs".to_string(), runs_text(&of.records[0]));
+        .map(|variants| {
+            let (job, settings) = facts(variants);
+            let runs = ("Runs".to_string(), runs_text(&variants.records[0]));
             job.into_iter().chain([runs]).chain(settings).collect()
         })
         .collect();
     let is_common = |fact: &Fact| all.iter().all(|own| own.contains(fact));
-    let items = names.iter().zip(jobs).zip(&all).map(|((name, of), facts)| {
+    let items = names.iter().zip(jobs).zip(&all).map(|((name, variants), facts)| {
         let own = facts.iter().filter(|fact| !is_common(fact));
         let own = own.map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
-        let said = std::iter::once(crate::record::record_heading(&of.records[0])).chain(own);
-        format!("{name} - {}", said.collect::<Vec<_>>().join("; "))
+        let facts = std::iter::once(crate::record::record_heading(&variants.records[0])).chain(own);
+        format!("{name} - {}", facts.collect::<Vec<_>>().join("; "))
     });
     let common: Vec<Fact> = all[0].iter().filter(|fact| is_common(fact)).cloned().collect();
     vec![Part::Paragraph("Jobs:".to_string()), Part::List(items.collect()), Part::Facts(common)]
@@ -81,7 +81,9 @@ fn job_descriptions(jobs: &[Variants], names: &[String]) -> Vec<Part> {
 fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<ComparisonTable> = jobs.iter().map(Variants::figures).collect();
     let mut figures: Vec<(String, String, &Figure)> = Vec::new();
-    for (of, figure) in all.iter().flat_map(|of| of.figures.iter().map(move |own| (of, own))) {
+    for (of, figure) in
+        all.iter().flat_map(|table| table.figures.iter().map(move |own| (table, own)))
+    {
         let name = of.full_name(figure);
         if !figures.iter().any(|(known, ..)| *known == name) {
             figures.push((name, of.title(figure).replace(": ", ", "), figure));
@@ -90,9 +92,9 @@ fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let mut parts = all[0].legends();
     let (mut same, mut others) = (Vec::new(), Vec::new());
     for (name, title, figure) in figures {
-        let own = all.iter().zip(names).map(|(of, job)| {
-            let own = of.figures.iter().find(|own| of.full_name(own) == name);
-            let none = || vec![None; of.variants.len()];
+        let own = all.iter().zip(names).map(|(table, job)| {
+            let own = table.figures.iter().find(|own| table.full_name(own) == name);
+            let none = || vec![None; table.variants.len()];
             let samples = own.map_or_else(none, |own| own.samples.clone());
             Figure { name: job.clone(), samples, ..figure.clone() }
         });
@@ -105,9 +107,9 @@ fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
         }
     }
     let lists = [("The same in every row", same), ("Not shown, but different", others)];
-    let said = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    let shared = lists.into_iter().filter(|(_, names)| !names.is_empty());
     parts.extend(
-        said.map(|(what, names)| Part::Paragraph(format!("{what}: {}.", names.join("; ")))),
+        shared.map(|(fact, names)| Part::Paragraph(format!("{fact}: {}.", names.join("; ")))),
     );
     parts
 }
@@ -120,10 +122,10 @@ fn differs(table: &ComparisonTable) -> bool {
     };
     let is_judged = |own: &Sample| own.mark.is_empty();
     let of_variant = |figure: &Figure, at: usize| {
-        let of = |at: usize| figure.samples[at].filter(is_judged);
-        of(first(at)).zip(of(at)).is_some_and(|(first, own)| {
+        let judged = |at: usize| figure.samples[at].filter(is_judged);
+        judged(first(at)).zip(judged(at)).is_some_and(|(first, own)| {
             (first.median, first.min, first.max) != (own.median, own.min, own.max)
         })
     };
-    table.figures.iter().any(|of| (0..of.samples.len()).any(|at| of_variant(of, at)))
+    table.figures.iter().any(|figure| (0..figure.samples.len()).any(|at| of_variant(figure, at)))
 }

@@ -55,13 +55,13 @@ impl Comparison {
     pub fn letter(&self, command: String, job_files: &[JobFile]) -> Letter {
         let jobs: Vec<Variants> =
             self.jobs().map(|cells| Variants::from_cells(self, cells)).collect();
-        let records: Vec<&Record> = jobs.iter().flat_map(|of| &of.records).collect();
+        let records: Vec<&Record> = jobs.iter().flat_map(|job| &job.records).collect();
         let mut parts = match jobs.as_slice() {
-            [of] => self.on_one(of),
+            [only] => self.on_one(only),
             several => matrix::parts(self, several),
         };
         parts.extend(trees::parts(&records));
-        let figures: Vec<_> = jobs.iter().flat_map(|of| of.figures().figures).collect();
+        let figures: Vec<_> = jobs.iter().flat_map(|job| job.figures().figures).collect();
         parts.extend(counters::parts(&jobs, &figures));
         let mut last = machine::facts(&records);
         last.push(("Scope".to_string(), self.footer.limits().to_string()));
@@ -71,17 +71,18 @@ impl Comparison {
     }
 
     /// The sections about a single job.
-    fn on_one(&self, of: &Variants) -> Vec<Part> {
-        let (job, settings) = facts(of);
+    fn on_one(&self, variants: &Variants) -> Vec<Part> {
+        let (job, settings) = facts(variants);
         let job = job.iter().map(|(label, text)| format!("{}: {text}", label.to_lowercase()));
         let job = job.collect::<Vec<_>>().join("; ");
         let mut facts =
-            vec![("Job".to_string(), job), ("Runs".to_string(), runs_text(&of.records[0]))];
+            vec![("Job".to_string(), job), ("Runs".to_string(), runs_text(&variants.records[0]))];
         facts.extend(settings);
-        let mut parts = vec![of.heading(), Part::Facts(facts), Part::Comparison(of.figures())];
-        parts.extend(by_seed::parts(&[(String::new(), of)]));
-        parts.extend(findings(of, &self.warnings));
-        parts.extend(conditions(of).into_iter().map(Part::Paragraph));
+        let mut parts =
+            vec![variants.heading(), Part::Facts(facts), Part::Comparison(variants.figures())];
+        parts.extend(by_seed::parts(&[(String::new(), variants)]));
+        parts.extend(findings(variants, &self.warnings));
+        parts.extend(conditions(variants).into_iter().map(Part::Paragraph));
         parts
     }
 }
@@ -90,8 +91,8 @@ impl Comparison {
 type Fact = (String, String);
 
 /// Facts about the job, and facts about the machine other than its kernel.
-fn facts(of: &Variants) -> (Vec<Fact>, Vec<Fact>) {
-    let setup = match setup::records_setup(&of.records) {
+fn facts(variants: &Variants) -> (Vec<Fact>, Vec<Fact>) {
+    let setup = match setup::records_setup(&variants.records) {
         Part::Facts(facts) => facts,
         _ => Vec::new(),
     };
@@ -113,15 +114,15 @@ fn runs_text(first: &Record) -> String {
 /// Quotes a job file, or states why it is omitted.
 fn quoted_file(file: &JobFile) -> Vec<Part> {
     let JobFile { path, text } = file;
-    let said = |reason: &str| {
+    let not_quoted = |reason: &str| {
         vec![Part::Paragraph(format!("{path} is not shown here ({reason}); attach it."))]
     };
     match text.as_deref().map(without_indent) {
-        Err(reason) => said(reason),
+        Err(reason) => not_quoted(reason),
         Ok(text) if text.lines().count() > MAX_QUOTED_LINES => {
-            said(&format!("it has {} lines", text.lines().count()))
+            not_quoted(&format!("it has {} lines", text.lines().count()))
         }
-        Ok(text) if !is_plain(&text) => said("it is not plain ASCII in 75 columns"),
+        Ok(text) if !is_plain(&text) => not_quoted("it is not plain ASCII in 75 columns"),
         Ok(text) => vec![Part::Paragraph(format!("{path} is:")), Part::Preformatted(text)],
     }
 }

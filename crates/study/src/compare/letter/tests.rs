@@ -156,16 +156,16 @@ fn times_of_an_emulated_guest_are_marked() {
     let kernel = |variant, faults, emulator| {
         with(variant, EngineKind::Kernel, &[(1, faults)], Some(emulator))
     };
-    let of = |emulator| text(&[kernel("old", 10, emulator), kernel("new", 20, emulator)]);
+    let letter = |emulator| text(&[kernel("old", 10, emulator), kernel("new", 20, emulator)]);
     let row = |text: &str| {
         text.lines()
             .find(|line| line.starts_with("elapsed"))
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    let emulated = of("QEMU, tcg");
+    let emulated = letter("QEMU, tcg");
     assert_eq!(row(&emulated).as_deref(), Some("elapsed 10 ms (e) 20 ms (e) -"));
     assert!(emulated.contains("of an emulated guest"), "{emulated}");
-    let real = of("QEMU, kvm");
+    let real = letter("QEMU, kvm");
     assert_eq!(row(&real).as_deref(), Some("elapsed 10 ms 20 ms +100.0 %"));
     assert!(!real.contains("(e)") && !real.contains("emulated"), "{real}");
 }
@@ -202,14 +202,14 @@ fn a_job_file_that_was_copied_is_shown() {
 #[test]
 fn several_jobs_are_the_rows_of_one_table() {
     let model = |variant, seeds| with(variant, EngineKind::Model, seeds, None);
-    let of = |path: &str, before, after| JobVariants {
+    let job = |path: &str, before, after| JobVariants {
         job_file: Some(path.to_string()),
         ran: vec![model("baseline", before), model("p1", after)],
         warnings: vec!["of all".to_string(), format!("of {path}")],
     };
     let jobs = vec![
-        of("jobs/one.toml", &[(1, 10), (2, 30), (3, 20)], &[(1, 5), (2, 15), (3, 20)]),
-        of("jobs/two.toml", &[(1, 4), (2, 4), (3, 4)], &[(1, 4), (2, 4), (3, 4)]),
+        job("jobs/one.toml", &[(1, 10), (2, 30), (3, 20)], &[(1, 5), (2, 15), (3, 20)]),
+        job("jobs/two.toml", &[(1, 4), (2, 4), (3, 4)], &[(1, 4), (2, 4), (3, 4)]),
     ];
     let letter =
         Comparison::from_jobs(jobs, String::new()).letter("filemap".to_string(), &[]).text();
@@ -228,24 +228,25 @@ fn several_jobs_are_the_rows_of_one_table() {
     assert!(blanks(&letter).contains(&blanks(table)), "{letter}");
     let seeds = "one, p1, major faults: median -50.0 %, from -50.0 to +0.0 % over 3 seeds; -50.0, \
                  -50.0, +0.0 %";
-    let said = blanks(&letter).replace('\n', " ");
-    assert!(said.contains(seeds) && !said.contains("two, p1"), "{letter}");
-    assert!(said.contains("2 jobs: changes against baseline"), "{letter}");
-    assert_eq!((said.matches("of all").count(), said.matches("Runs:").count()), (1, 1), "{letter}");
-    assert!(said.contains("in one: of jobs/one.toml"), "{letter}");
+    let text = blanks(&letter).replace('\n', " ");
+    assert!(text.contains(seeds) && !text.contains("two, p1"), "{letter}");
+    assert!(text.contains("2 jobs: changes against baseline"), "{letter}");
+    assert_eq!((text.matches("of all").count(), text.matches("Runs:").count()), (1, 1), "{letter}");
+    assert!(text.contains("in one: of jobs/one.toml"), "{letter}");
     // No kernel section when only the model ran.
-    assert!(!said.contains("Kernels:") && !said.contains("counts them"), "{letter}");
+    assert!(!text.contains("Kernels:") && !text.contains("counts them"), "{letter}");
 }
 
 #[test]
 fn kernels_are_named_once_with_what_differs() {
     let image = |variant: &str, path: &str, more: serde_json::Value| {
         let mut ran = with(variant, EngineKind::Kernel, &[(1, 10)], Some("QEMU 7.2.22, kvm"));
-        let told = json!({
+        let environment = json!({
             "kernel": "6.12.0-00042-g0123456789abcdef", "build": "#1 SMP x", "image": path,
             "compiler": "gcc 12.2.0", "host_cpu": "A CPU", "mount": "rw,noatime",
         });
-        for (key, value) in told.as_object().unwrap().iter().chain(more.as_object().unwrap()) {
+        for (key, value) in environment.as_object().unwrap().iter().chain(more.as_object().unwrap())
+        {
             ran.record.environment.insert(key.clone(), value.clone());
         }
         ran

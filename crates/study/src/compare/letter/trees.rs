@@ -33,14 +33,14 @@ fn name(record: &Record) -> &str {
 fn build_facts(record: &Record) -> String {
     let release = text(record, "kernel");
     let begin = |digits: &str| digits.chars().take(DIGITS).collect::<String>();
-    let said = [
+    let facts = [
         release.map(|release| format!("Linux {release}")),
         release.and_then(commit).map(|commit| format!("commit {}", begin(commit))),
         text(record, "build").map(|build| format!("uname -v '{build}'")),
         text(record, "compiler").map(|compiler| format!("built with {compiler}")),
         text(record, HASH).map(|digits| format!("image sha256 {}", begin(digits))),
     ];
-    format!("{}: {}", name(record), said.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    format!("{}: {}", name(record), facts.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
 /// The commit in a release string, as `setlocalversion` appends it: `6.12.0-rc1-00042-g0123abcd`.

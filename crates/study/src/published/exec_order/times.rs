@@ -67,9 +67,9 @@ impl Assumptions {
 
     /// `counts` and their time in milliseconds.
     pub fn with_times(&self, counts: &PhaseCounts) -> Value {
-        let mut told = json!(counts.0);
-        told["predicted_ms"] = self.ms(counts).into();
-        told
+        let mut value = json!(counts.0);
+        value["predicted_ms"] = self.ms(counts).into();
+        value
     }
 
     /// Time of `counts` in milliseconds. A synchronous window costs latency, transfer and processor

@@ -31,13 +31,13 @@ type ToleranceCheck = Option<(bool, String)>;
 
 /// The cells of all operations over `pages` pages. Times are compared if `compares_times`.
 pub fn operations(all: &[OperationComparison], compares_times: bool, pages: u64) -> Vec<Cell> {
-    let cells = |of: &OperationComparison| {
+    let cells = |comparison: &OperationComparison| {
         let counters: Vec<&str> =
-            of.configurations.iter().map(|own| own.counters.as_str()).collect();
+            comparison.configurations.iter().map(|own| own.counters.as_str()).collect();
         let others = || counters.iter().copied().filter(|counters| *counters != PAGE_MAPCOUNT);
-        let times = others().map(|own| time(of, own, compares_times));
-        let savings = others().filter_map(|own| saving(of, own, compares_times));
-        let copies = counters.iter().filter_map(|own| copy_cell(of, own, pages));
+        let times = others().map(|own| time(comparison, own, compares_times));
+        let savings = others().filter_map(|own| saving(comparison, own, compares_times));
+        let copies = counters.iter().filter_map(|own| copy_cell(comparison, own, pages));
         times.chain(savings).chain(copies).collect::<Vec<_>>()
     };
     all.iter().flat_map(cells).collect()
@@ -45,24 +45,24 @@ pub fn operations(all: &[OperationComparison], compares_times: bool, pages: u64)
 
 /// A cell of a time. It depends on the machine and its load, so it is not judged.
 fn time_cell(
-    of: &OperationComparison,
+    comparison: &OperationComparison,
     counters: &str,
     unit: &str,
     pair: FigurePair,
     check: ToleranceCheck,
 ) -> Cell {
-    let own = of.scheme(counters);
-    let base = of.scheme(PAGE_MAPCOUNT);
+    let own = comparison.scheme(counters);
+    let base = comparison.scheme(PAGE_MAPCOUNT);
     let (is_near, tolerance) = check.unzip();
     let figures = json!({
         "median": pair.1,
         "near": is_near,
         "ns_per_page": own.map(|own| own.ns_per_page),
         "base_ns_per_page": base.map(|base| base.ns_per_page),
-        "locked_ns": of.locked_ns,
+        "locked_ns": comparison.locked_ns,
         "change": own.and_then(|own| own.change.as_ref()),
     });
-    let cell = cell(of, counters, unit, pair, tolerance, figures);
+    let cell = cell(comparison, counters, unit, pair, tolerance, figures);
     cell.with_comparison(is_near, unjudged_reason(pair))
 }
 
@@ -72,7 +72,7 @@ fn unjudged_reason((published, _): FigurePair) -> &'static str {
 }
 
 fn cell(
-    of: &OperationComparison,
+    comparison: &OperationComparison,
     counters: &str,
     unit: &str,
     (published, own): FigurePair,
@@ -81,8 +81,8 @@ fn cell(
 ) -> Cell {
     let error_unit = if unit == PERCENT { "percentage points" } else { unit };
     Cell {
-        workload: Some(of.operation.to_string()),
-        folio_kib: Some(of.folio_bytes >> 10),
+        workload: Some(comparison.operation.to_string()),
+        folio_kib: Some(comparison.folio_bytes >> 10),
         variant: Some(counters.to_string()),
         unit: Some(unit.to_string()),
         published,
@@ -94,35 +94,36 @@ fn cell(
 }
 
 /// The cell of a change in time.
-fn time(of: &OperationComparison, counters: &str, is_compared: bool) -> Cell {
-    let (published, own) = (published_percent(of, counters), percent(of, counters));
+fn time(comparison: &OperationComparison, counters: &str, is_compared: bool) -> Cell {
+    let (published, own) = (published_percent(comparison, counters), percent(comparison, counters));
     let pair = published.zip(own).filter(|_| is_compared);
-    let near = pair.and_then(|pair| check_time(of, counters, pair));
-    time_cell(of, counters, PERCENT, (published, own), near)
+    let near = pair.and_then(|pair| check_time(comparison, counters, pair));
+    time_cell(comparison, counters, PERCENT, (published, own), near)
 }
 
 /// The cell of the saving of a page in munmap or fork. The series removes one read-modify-write.
-fn saving(of: &OperationComparison, counters: &str, is_compared: bool) -> Option<Cell> {
-    if of.operation.writes() || of.folio_bytes == PAGE_BYTES {
+fn saving(comparison: &OperationComparison, counters: &str, is_compared: bool) -> Option<Cell> {
+    if comparison.operation.writes() || comparison.folio_bytes == PAGE_BYTES {
         return None;
     }
-    let own = of.change(counters)?.saved_locked.map(|saved| saved.median);
+    let own = comparison.change(counters)?.saved_locked.map(|saved| saved.median);
     let published = (counters == NO_PAGE_MAPCOUNT).then_some(1.0);
     let OwnerTolerance { saved_locked: (least, most), saved_kib, .. } = PUBLISHED.tolerance;
-    let is_compared = is_compared && published.is_some() && of.folio_bytes >= saved_kib << 10;
+    let is_compared =
+        is_compared && published.is_some() && comparison.folio_bytes >= saved_kib << 10;
     let holds = |own: f64| ((least..=most).contains(&own), format!("{least} to {most} L"));
     let near = own.filter(|_| is_compared).map(holds);
-    Some(time_cell(of, counters, SAVED, (published, own), near))
+    Some(time_cell(comparison, counters, SAVED, (published, own), near))
 }
 
 /// The cell of copied pages of 100: all, unless the remaining owner is known. Counts are the same
 /// on every machine.
-fn copy_cell(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
-    let own = of.scheme(counters).filter(|_| of.operation.writes())?;
-    let is_alone = of.operation.is_single_threaded();
+fn copy_cell(comparison: &OperationComparison, counters: &str, pages: u64) -> Option<Cell> {
+    let own = comparison.scheme(counters).filter(|_| comparison.operation.writes())?;
+    let is_alone = comparison.operation.is_single_threaded();
     let is_published = is_alone && [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
-    let knows_owner = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
-    let all = !(of.operation.reuses() && knows_owner);
+    let knows_owner = comparison.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
+    let all = !(comparison.operation.reuses() && knows_owner);
     let expected = if all { (pages, 0) } else { (0, pages) };
     let counts = own.copied.zip(own.reused);
     let copied = counts.map(|(copied, reused)| {
@@ -134,41 +135,41 @@ fn copy_cell(of: &OperationComparison, counters: &str, pages: u64) -> Option<Cel
     let figures = json!({ "median": copied, "copied": own.copied, "reused": own.reused });
     let (pair, tolerance) = ((published, copied), ok.map(|_| "exact".to_string()));
     Some(
-        cell(of, counters, COPIED, pair, tolerance, figures)
+        cell(comparison, counters, COPIED, pair, tolerance, figures)
             .with_judgement(ok, unjudged_reason(pair)),
     )
 }
 
 /// The measured change in percent.
-fn percent(of: &OperationComparison, counters: &str) -> Option<f64> {
-    of.change(counters).map(|change| change.percent.median)
+fn percent(comparison: &OperationComparison, counters: &str) -> Option<f64> {
+    comparison.change(counters).map(|change| change.percent.median)
 }
 
 /// The published change in percent. With single pages nothing changes for one thread.
-fn published_percent(of: &OperationComparison, counters: &str) -> Option<f64> {
+fn published_percent(comparison: &OperationComparison, counters: &str) -> Option<f64> {
     let position = [MM_OWNER, NO_PAGE_MAPCOUNT].iter().position(|name| *name == counters)?;
-    if of.folio_bytes == PAGE_BYTES {
-        return of.operation.is_single_threaded().then_some(0.0);
+    if comparison.folio_bytes == PAGE_BYTES {
+        return comparison.operation.is_single_threaded().then_some(0.0);
     }
-    let by_size = PUBLISHED.changes.get(of.operation.name())?;
-    by_size.get(&(of.folio_bytes >> 10).to_string()).map(|percents| percents[position])
+    let by_size = PUBLISHED.changes.get(comparison.operation.name())?;
+    by_size.get(&(comparison.folio_bytes >> 10).to_string()).map(|percents| percents[position])
 }
 
 /// Checks a change in time against its tolerance; `None` if there is none.
 fn check_time(
-    of: &OperationComparison,
+    comparison: &OperationComparison,
     counters: &str,
     (published, own): (f64, f64),
 ) -> ToleranceCheck {
     let tolerated = &PUBLISHED.tolerance;
     let within = |percent: f64| (own.abs() <= percent, format!("within {percent} %"));
-    if of.folio_bytes == PAGE_BYTES {
+    if comparison.folio_bytes == PAGE_BYTES {
         return Some(within(tolerated.same_percent));
     }
-    match (of.operation, counters) {
+    match (comparison.operation, counters) {
         (Operation::CowByte, _) => Some(within(tolerated.copied_percent)),
         (Operation::ReuseByte | Operation::ChildReuseByte, _) => {
-            let percents = [MM_OWNER, NO_PAGE_MAPCOUNT].map(|name| percent(of, name));
+            let percents = [MM_OWNER, NO_PAGE_MAPCOUNT].map(|name| percent(comparison, name));
             let apart = percents[0].zip(percents[1]).map(|(one, other)| (one - other).abs());
             let (percent, points) = (tolerated.reuse_percent, tolerated.alike_points);
             let holds = own <= -percent && apart.is_some_and(|apart| apart <= points);
@@ -177,10 +178,10 @@ fn check_time(
             Some((holds, tolerance))
         }
         (Operation::Munmap | Operation::Fork, MM_OWNER)
-            if of.folio_bytes < tolerated.owner_free_kib << 10 =>
+            if comparison.folio_bytes < tolerated.owner_free_kib << 10 =>
         {
             let most = tolerated.owner_locked;
-            let extra = of.change(counters)?.extra_locked_per_folio?.median;
+            let extra = comparison.change(counters)?.extra_locked_per_folio?.median;
             Some((extra.abs() <= most, format!("within {most} L a folio")))
         }
         (Operation::Munmap | Operation::Fork, MM_OWNER) => Some(within(tolerated.same_percent)),
@@ -256,13 +257,13 @@ mod tests {
         let cells = counts().unwrap();
         let atomics = || cells.iter().filter(|cell| cell.belongs_to("read-modify-writes"));
         assert_eq!(atomics().count(), 8);
-        for of in atomics() {
-            let pages = of.count("pages");
-            let expected = match of.variant() {
+        for atomic in atomics() {
+            let pages = atomic.count("pages");
+            let expected = match atomic.variant() {
                 PAGE_MAPCOUNT | MM_OWNER => (pages + 1, pages + 2),
                 _ => (1, 1),
             };
-            assert_eq!((of.count("fork"), of.count("last_unmap")), expected, "{of:?}");
+            assert_eq!((atomic.count("fork"), atomic.count("last_unmap")), expected, "{atomic:?}");
         }
     }
 }

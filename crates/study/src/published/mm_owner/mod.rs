@@ -88,14 +88,14 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
     let form = cells.iter().find(|cell| cell.belongs_to(BENCHMARK)).map(|cell| form(series, cell));
     let quotes = PUBLISHED.vm_scalability.iter();
     let quotes = quotes.map(|(case, quote)| format!("{}: {quote}", case.replace('_', "-")));
-    let said = quotes.collect::<Vec<_>>().join("; ");
+    let quoted = quotes.collect::<Vec<_>>().join("; ");
     vec![
         ("form", form.into_iter().collect()),
         ("exact", verdict_counts(cells, [HOLDS, FAILS]).into_iter().collect()),
         ("times", verdict_counts(cells, [NEAR, OFF]).into_iter().collect()),
         ("carries_over", vec![vec![("reuse", reuse(series, &fault_ns(cells)))]]),
         ("noise", noise(cells).into_iter().collect()),
-        ("anon_cow", vec![vec![("said", said)]]),
+        ("anon_cow", vec![vec![("said", quoted)]]),
     ]
 }
 

@@ -83,7 +83,8 @@ fn published_figures_hold() {
         let near = is_published && !judged && !is_small;
         assert_eq!(cell["verdict"] == "near", near, "{cell}");
         assert_eq!(cell["error"].is_number(), is_published, "{cell}");
-        let is_anon_cow = cell["workload"].as_str().is_some_and(|of| of.starts_with("anon-"));
+        let is_anon_cow =
+            cell["workload"].as_str().is_some_and(|workload| workload.starts_with("anon-"));
         assert!(!(is_anon_cow && is_published), "nothing is published so: {cell}");
     }
     let text = report.render(Format::Table);

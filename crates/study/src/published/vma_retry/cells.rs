@@ -22,15 +22,15 @@ pub struct TrialVariant<'a>(Vec<&'a (Trial, TrialRun)>);
 impl<'a> TrialVariant<'a> {
     /// The variants without and with the series; `tried` has an experiment for each seed.
     pub fn variants(tried: &'a [TriedExperiment]) -> [TrialVariant<'a>; 2] {
-        [0, 1].map(|of: usize| TrialVariant(tried.iter().map(|tried| &tried.both[of]).collect()))
+        [0, 1].map(|at: usize| TrialVariant(tried.iter().map(|tried| &tried.both[at]).collect()))
     }
 
     fn runs(&self) -> impl Iterator<Item = &'a TrialRun> {
         self.0.iter().map(|(_, run)| run)
     }
 
-    fn sample(&self, of: impl Fn(&TrialRun) -> Option<f64>) -> Option<SampleStats> {
-        SampleStats::from_sorted(self.runs().filter_map(of).collect())
+    fn sample(&self, figure: impl Fn(&TrialRun) -> Option<f64>) -> Option<SampleStats> {
+        SampleStats::from_sorted(self.runs().filter_map(figure).collect())
     }
 
     fn rounds_s(&self) -> Option<SampleStats> {
@@ -74,7 +74,7 @@ impl<'a> TrialVariant<'a> {
         let sum = |cause: Cause| waits(cause).map(|wait| wait.sum_ns).sum::<u64>();
         let all: u64 = causes().map(sum).sum();
         let total = |cause: Cause| {
-            let most = |of: fn(&Wait) -> u64| waits(cause).map(of).max().unwrap_or(0);
+            let most = |field: fn(&Wait) -> u64| waits(cause).map(field).max().unwrap_or(0);
             json!({
                 "percent": sum(cause) as f64 * 100.0 / all.max(1) as f64,
                 "p50_ns": most(|wait| wait.p50_ns),
@@ -92,7 +92,8 @@ type FigureAccessor = fn(&RetryRow) -> f64;
 /// All published figures compared with the model's, at these `costs`.
 pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64)]) -> Vec<Cell> {
     let costs = costs.iter().copied().chain([("cpus", PUBLISHED_CPUS)]);
-    let assumed: Map<String, Value> = costs.map(|(name, of)| (name.into(), of.into())).collect();
+    let assumed: Map<String, Value> =
+        costs.map(|(name, value)| (name.into(), value.into())).collect();
     let of_row = |row: &'static RetryRow| {
         let variant = &variants[usize::from(row.with_series())];
         let stalls = variant.stalls(&variants[0]);
@@ -104,8 +105,8 @@ pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64
             ("drops", "drops a round", RetryRow::drops_per_round as FigureAccessor, drops),
             ("rounds", "rounds a second", rounds, variant.rounds_s()),
         ];
-        figures.map(|(what, unit, published, model)| {
-            let judging = PUBLISHED.figures[what].judging(row.with_series());
+        figures.map(|(name, unit, published, model)| {
+            let judging = PUBLISHED.figures[name].judging(row.with_series());
             let runs = run_stats(row.with_series(), published);
             let cell = Cell {
                 name: Some(row.case.clone()),
@@ -119,9 +120,9 @@ pub fn published_cells(variants: &[TrialVariant; 2], costs: &[(&'static str, u64
 }
 
 /// Published samples of the runs without or with the series.
-fn run_stats(with_series: bool, of: impl Fn(&RetryRow) -> f64) -> SampleStats {
+fn run_stats(with_series: bool, figure: impl Fn(&RetryRow) -> f64) -> SampleStats {
     let runs = PUBLISHED.rows.iter().filter(|row| row.with_series() == with_series);
-    SampleStats::from_sorted(runs.map(of).collect()).expect("there are rows of both kinds")
+    SampleStats::from_sorted(runs.map(figure).collect()).expect("there are rows of both kinds")
 }
 
 /// The cell with tolerance and verdict. A variant that `stalls` is not judged: its misses mean
@@ -196,7 +197,7 @@ pub fn experiment_cells(tried: &TriedExperiment) -> [Cell; 2] {
         if trial.with_series {
             figures["ratio"] = json!(ratio(before, after));
         }
-        trial_cell(tried.of.kind, &tried.of.name, trial, figures)
+        trial_cell(tried.experiment.kind, &tried.experiment.name, trial, figures)
     })
 }
 

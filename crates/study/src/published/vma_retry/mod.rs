@@ -78,25 +78,26 @@ fn run_experiments(
     experiments: Vec<Experiment>,
     run: &RunTrials<'_>,
 ) -> Result<Vec<TriedExperiment>, Error> {
-    let both = |of: &Experiment| {
-        [false, true].map(|with_series| Trial { with_series, ..of.trial.clone() })
+    let both = |experiment: &Experiment| {
+        [false, true].map(|with_series| Trial { with_series, ..experiment.trial.clone() })
     };
     let trials: Vec<Trial> = experiments.iter().flat_map(both).collect();
     let mut runs = trials.clone().into_iter().zip(run(&trials)?);
-    let tried = |of: Experiment| {
+    let tried = |experiment: Experiment| {
         let both = [(); 2].map(|()| runs.next().expect("there is a run of each trial"));
-        TriedExperiment { of, both }
+        TriedExperiment { experiment, both }
     };
     Ok(experiments.into_iter().map(tried).collect())
 }
 
 /// Values for the placeholders of the notes.
 pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
-    let of = |experiment: &'a str| cells.iter().filter(move |cell| cell.belongs_to(experiment));
+    let experiment_cells =
+        |experiment: &'a str| cells.iter().filter(move |cell| cell.belongs_to(experiment));
     let once = |is_so: bool| if is_so { vec![Vec::new()] } else { Vec::new() };
-    let mut variants = of(PUBLISHED_JOB).filter(|cell| cell.at("seeds").is_some());
+    let mut variants = experiment_cells(PUBLISHED_JOB).filter(|cell| cell.at("seeds").is_some());
     let [before, after] = [(); 2].map(|()| variants.next());
-    let length = match (of("sensitivity").next(), of("cpus").next()) {
+    let length = match (experiment_cells("sensitivity").next(), experiment_cells("cpus").next()) {
         (Some(_), _) => StudyLength::Full,
         (None, Some(_)) => StudyLength::Short,
         (None, None) => StudyLength::Brief,
@@ -108,7 +109,7 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
         ("length", series.note(length.note(), &[])),
     ];
     let kib = cells.first().and_then(|cell| cell.read_ahead_kb).unwrap_or_default();
-    let mut swept = of("readahead").filter(|cell| cell.read_ahead_kb == Some(kib));
+    let mut swept = experiment_cells("readahead").filter(|cell| cell.read_ahead_kb == Some(kib));
     let misses = swept.find(|cell| cell.variant.as_deref() == Some("baseline"));
     let misses = misses.and_then(|cell| cell.number("misses_per_100_drops"));
     let mut size = vec![("pages", (kib / PAGE_KIB).to_string()), ("kib", kib.to_string())];
@@ -131,7 +132,7 @@ pub fn notes<'a>(series: &Series, cells: &'a [Cell]) -> Notes<'a> {
         ("convoy", once(is_judged)),
         ("not_judged", once(!is_judged)),
         ("stalls", once(stalls)),
-        ("one_vma", once(of("one vma").next().is_some())),
+        ("one_vma", once(experiment_cells("one vma").next().is_some())),
     ]
 }
 

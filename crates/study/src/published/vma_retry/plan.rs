@@ -69,7 +69,7 @@ pub struct Experiment {
 
 /// An experiment with its trials without and with the series, and their results.
 pub struct TriedExperiment {
-    pub of: Experiment,
+    pub experiment: Experiment,
     pub both: [(Trial, TrialRun); 2],
 }
 
@@ -85,22 +85,22 @@ impl StudyExtent {
 
     /// The published job with each of `seeds`.
     pub fn job(&self, read_ahead_pages: u64, seeds: &[u64]) -> Vec<Experiment> {
-        let of = |seed: &u64| Experiment {
+        let experiment = |seed: &u64| Experiment {
             kind: PUBLISHED_JOB,
             name: PUBLISHED_JOB.to_string(),
             trial: base(read_ahead_pages, *seed, self.job),
         };
-        seeds.iter().map(of).collect()
+        seeds.iter().map(experiment).collect()
     }
 
     /// The published job over readahead sizes.
     pub fn read_ahead_sweep(&self, seed: u64) -> Vec<Experiment> {
-        let of = |pages: &u64| Experiment {
+        let experiment = |pages: &u64| Experiment {
             kind: "readahead",
             name: pages.to_string(),
             trial: base(*pages, seed, self.sweep),
         };
-        self.read_ahead.iter().map(of).collect()
+        self.read_ahead.iter().map(experiment).collect()
     }
 
     /// All other experiments, at the inferred readahead size.
@@ -114,9 +114,10 @@ impl StudyExtent {
         let smaller = with_threads(&base, THREADS / ONE_VMA_SCALE);
         let smaller = Trial { one_vma: true, cpus: PUBLISHED_CPUS / ONE_VMA_SCALE, ..smaller };
         let cpus = |&cpus: &u64| ("cpus", cpus.to_string(), Trial { cpus, ..base.clone() });
-        let threads = |&of: &u64| ("threads", of.to_string(), with_threads(&base, of));
-        let writers =
-            |&of: &u64| ("one vma", of.to_string(), Trial { writers: of, ..smaller.clone() });
+        let threads = |&count: &u64| ("threads", count.to_string(), with_threads(&base, count));
+        let writers = |&count: &u64| {
+            ("one vma", count.to_string(), Trial { writers: count, ..smaller.clone() })
+        };
         let cost = |&(name, _): &(&'static str, u64)| {
             self.percents.iter().map(move |&percent| (name, percent))
         };

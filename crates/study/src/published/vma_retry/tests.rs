@@ -118,12 +118,12 @@ fn threads_of_one_vma_read_parts_of_one_file() {
 /// Note on the readahead size for a sweep with these rounds, drops and misses.
 fn inferred(counts: [(u64, u64, u64); 3]) -> String {
     let run = |trials: &[Trial]| {
-        let of = |at: usize| {
+        let trial = |at: usize| {
             let (rounds, drops, misses) = counts[at / 2 % 3];
             let run = TrialRun { elapsed_ns: 1_000_000_000, rounds, drops, ..TrialRun::default() };
             TrialRun { retries: drops, misses, ..run }
         };
-        Ok((0..trials.len()).map(of).collect())
+        Ok((0..trials.len()).map(trial).collect())
     };
     let found = vec![study(StudyLength::Brief, 1).find_with(&run).unwrap()];
     let text = Record::new(found, &[], String::new()).report().render(Format::Table);

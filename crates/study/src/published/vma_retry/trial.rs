@@ -272,8 +272,8 @@ fn in_one_vma(trial: &Trial, spec: JobSpec) -> JobSpec {
 
 fn notes(trial: &Trial, run: &Ran) -> TrialRun {
     let counters = &run.counters;
-    let rounds = |of: &str| -> u64 {
-        let threads = run.threads.iter().filter(|thread| thread.name.starts_with(of));
+    let rounds = |name: &str| -> u64 {
+        let threads = run.threads.iter().filter(|thread| thread.name.starts_with(name));
         threads.filter_map(|thread| thread.counters.rounds).sum()
     };
     TrialRun {

@@ -121,8 +121,8 @@ fn without_one<S: Serialize + DeserializeOwned>(
                 continue;
             }
             let mut value = value.clone();
-            let of = value.pointer_mut(place).and_then(Value::as_object_mut);
-            of.expect("it is there").remove(key);
+            let table = value.pointer_mut(place).and_then(Value::as_object_mut);
+            table.expect("it is there").remove(key);
             // Without a required key it no longer parses.
             less.extend(serde_json::from_value::<S>(value));
         }
@@ -153,8 +153,8 @@ mod tests {
         let file_size = Some(SizeText("1m".to_string()));
         let spec = JobFlags { phase, file_size, private: Some(true), ..JobFlags::default() };
         let shows = |spec: &JobFlags| {
-            let of = |phase: &PhaseSpec| phase.workload.as_deref() == Some("reverse");
-            spec.phase.iter().any(|phase| of(phase) && phase.accesses >= Some(3))
+            let is_reverse = |phase: &PhaseSpec| phase.workload.as_deref() == Some("reverse");
+            spec.phase.iter().any(|phase| is_reverse(phase) && phase.accesses >= Some(3))
         };
         let mut tried = 0;
         let found = |specs: &[JobFlags]| {
