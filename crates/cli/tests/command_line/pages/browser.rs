@@ -57,7 +57,8 @@ fn opened(scratch: &Scratch, browser: &str, name: &str, width: u32, dark: bool) 
     let output = Running::start(command.arg(format!("file://{path}"))).output();
     let _ = fs::remove_dir_all(data);
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    let probe = dom.split_once("<pre id=\"probe\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let probe =
+        dom.split_once("<pre id=\"probe\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let (probe, _) = probe.unwrap_or_else(|| panic!("{name}: no answer: {}", stderr(&output)));
     let probe = probe.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&probe).expect("the page says JSON")
