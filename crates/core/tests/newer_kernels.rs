@@ -40,9 +40,9 @@ fn hugepage_misses_are_counted_since_6_19() {
 type HugeWindow = (u64, Option<u8>, Option<(u8, u64)>);
 
 #[track_caller]
-fn huge_windows(of: impl Fn(u64) -> Limits, cases: &[HugeWindow]) {
+fn huge_windows(limits_with: impl Fn(u64) -> Limits, cases: &[HugeWindow]) {
     for &(page_size, max_folio, window) in cases {
-        let limits = Limits { max_folio: max_folio.map(Order), ..of(page_size) };
+        let limits = Limits { max_folio: max_folio.map(Order), ..limits_with(page_size) };
         let mut engine = Engine::new(limits, Io::Waited, "300.");
         engine.vma = advised(Advice::HUGEPAGE, engine.vma);
         let found = miss(&mut engine, 270).expect("the counter is low");

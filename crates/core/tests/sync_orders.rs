@@ -159,7 +159,7 @@ fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
 #[test]
 fn thp_order_v5_reads_what_the_page_cache_can_hold() {
     let huge = advised(Advice::HUGEPAGE, part(0, 128));
-    let of = |page_size, switches: &[Switch]| {
+    let limits_with = |page_size, switches: &[Switch]| {
         let file = limits(V6_18, PageCount(128));
         with(switches, on(Family::Arm64, page_size, file))
     };
@@ -179,7 +179,8 @@ fn thp_order_v5_reads_what_the_page_cache_can_hold() {
         (4096, &[][..], 9, Some((9, 1024))),
     ];
     for (page_size, switches, max_folio, window) in cases {
-        let limits = Limits { max_folio: Some(Order(max_folio)), ..of(page_size, switches) };
+        let limits =
+            Limits { max_folio: Some(Order(max_folio)), ..limits_with(page_size, switches) };
         let mut engine = Engine::new(limits, Io::Waited, "128.");
         engine.vma = huge;
         engine.ra = counter(7);
@@ -195,6 +196,6 @@ fn thp_order_v5_reads_what_the_page_cache_can_hold() {
         assert_eq!(found.start, PageIndex(70).align_down(Order(order)), "{case}");
     }
     // Index 70: the folios of order 5 at 64 and 96.
-    let engine = check(of(65536, thp), Some(huge), 70, "128.", "64. (30-) <30->");
+    let engine = check(limits_with(65536, thp), Some(huge), 70, "128.", "64. (30-) <30->");
     assert_eq!(engine.ra.order, Order(5));
 }

@@ -178,9 +178,9 @@ impl StaleJournal {
 
     /// Rewrites the file with the current entries, or removes it if there are no entries.
     pub fn write(&self) -> io::Result<()> {
-        let of =
+        let line =
             |own: &JournalEntry| JournalEntry::to_line(own.pid, Some(own.start_ticks), &own.range);
-        let lines: Vec<String> = self.entries.iter().filter_map(of).collect();
+        let lines: Vec<String> = self.entries.iter().filter_map(line).collect();
         if lines.is_empty() {
             return fs::remove_file(&self.path);
         }

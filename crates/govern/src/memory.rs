@@ -109,13 +109,13 @@ fn limit_hit_count(group: &Path) -> u64 {
 
 /// Whether a cgroup uses more than 95 % of its lowest limit.
 fn is_full(group: &Path) -> bool {
-    let of = |usage: &str, limits: &[&str]| {
+    let is_over = |usage: &str, limits: &[&str]| {
         let usage = read_number(&group.join(usage))?;
         let limit = limits.iter().filter_map(|name| read_number(&group.join(name))).min()?;
         Some(usage > limit - limit / (100 / MIN_FREE_PERCENT))
     };
-    let of_v2 = of("memory.current", &["memory.max", "memory.high"]);
-    of_v2.or_else(|| of("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)
+    let of_v2 = is_over("memory.current", &["memory.max", "memory.high"]);
+    of_v2.or_else(|| is_over("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)
 }
 
 /// The number in a file; `None` if it holds a word such as `max`.

@@ -69,19 +69,19 @@ impl TracedLine {
         let kind =
             |value: &Value| value["properties"]["decision"]["const"].as_str().map(str::to_string);
         kinds.retain(|variant| kind(variant).is_some_and(|kind| TRACED.contains(&kind.as_str())));
-        for of in kinds {
-            let kind = kind(of);
+        for variant in kinds {
+            let kind = kind(variant);
             if kind.as_deref() == Some("entered") {
                 continue;
             }
-            if let Some(properties) = of["properties"].as_object_mut() {
+            if let Some(properties) = variant["properties"].as_object_mut() {
                 properties.retain(|key, _| !UNTRACED_KEYS.contains(&key.as_str()));
             }
-            if let Some(required) = of["required"].as_array_mut() {
+            if let Some(required) = variant["required"].as_array_mut() {
                 required.retain(|key| !UNTRACED_KEYS.iter().any(|untold| key == untold));
             }
             if kind.as_deref() == Some("readahead") {
-                of["properties"]["async_size"] = json!({
+                variant["properties"]["async_size"] = json!({
                     "description": "Null on a kernel that shows windows only by what they add.",
                     "type": ["integer", "null"],
                     "minimum": 0,

@@ -178,12 +178,12 @@ impl JobFlags {
 fn no_place(names: &str, switch: Switch, lacks: &'static str, rules: &Rules) -> Error {
     let series = |name: &str| Series::from_str(name).unwrap_or(Series::BASELINE);
     let asks = |name: &&str| series(name).has(switch);
-    let given = names.split('+').map(str::trim).find(asks).unwrap_or_default();
+    let wanted_name = names.split('+').map(str::trim).find(asks).unwrap_or_default();
     let is_alike = |own: &Switch| rules.lacks(*own) == Some(lacks);
-    let alike: Vec<_> = series(given).switches().filter(is_alike).map(Switch::name).collect();
+    let alike: Vec<_> = series(wanted_name).switches().filter(is_alike).map(Switch::name).collect();
     let name = match alike[..] {
-        [own] if own == given => given.to_string(),
-        _ => format!("{given} ({})", alike.join(" and ")),
+        [own] if own == wanted_name => wanted_name.to_string(),
+        _ => format!("{wanted_name} ({})", alike.join(" and ")),
     };
     let others = Kernel::ALL.into_iter().filter(|&kernel| {
         let rules = Rules::new(kernel, Series::BASELINE);

@@ -81,10 +81,10 @@ proptest! {
     fn arbitrary_keys_are_a_job_or_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
         one_line_or_job(&lines.concat());
         // The same with the required keys, unless a line sets them.
-        let given = |key: &str| lines.iter().any(|line| line.starts_with(key));
+        let has_key = |key: &str| lines.iter().any(|line| line.starts_with(key));
         let mut text = lines.concat();
         for (key, line) in [("file_size", "file_size = '1g'\n"), ("workload", "workload = 'random'\n")] {
-            if !given(key) {
+            if !has_key(key) {
                 text.push_str(line);
             }
         }

@@ -442,9 +442,9 @@ fn phases_wait_for_phases_of_other_threads() {
              [[thread]]\nname = 'b'\n[[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n{second}\n"
         ))
     };
-    let of =
+    let after =
         |thread: &str, phase: u64| format!("after = [{{ thread = '{thread}', phase = {phase} }}]");
-    let valid = two(&of("b", 1), &of("a", 1)).expect("first a, then b, then a");
+    let valid = two(&after("b", 1), &after("a", 1)).expect("first a, then b, then a");
     let waits = |thread: usize| valid.threads[thread].after.clone();
     let step = |thread, step| filemap_job::program::ThreadStep { thread, step };
     assert_eq!(waits(0), [(1, vec![step(1, 0)])]);
@@ -452,11 +452,11 @@ fn phases_wait_for_phases_of_other_threads() {
     let text = toml::to_string(&valid.spec).expect("it can be written");
     let again = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None));
     assert_eq!(again.expect("it is the same").threads, valid.threads);
-    refused(two(&of("b", 1), &of("a", 2)), "wait for each other in a cycle");
-    refused(two(&of("a", 1), ""), "its own thread 'a'");
-    refused(two(&of("b", 2), ""), "no phase 2; give one from 1 to 1");
-    refused(two(&of("b", 0), ""), "no phase 0");
-    refused(two(&of("c", 1), ""), "unknown thread 'c'");
+    refused(two(&after("b", 1), &after("a", 2)), "wait for each other in a cycle");
+    refused(two(&after("a", 1), ""), "its own thread 'a'");
+    refused(two(&after("b", 2), ""), "no phase 2; give one from 1 to 1");
+    refused(two(&after("b", 0), ""), "no phase 0");
+    refused(two(&after("c", 1), ""), "unknown thread 'c'");
 }
 
 #[test]

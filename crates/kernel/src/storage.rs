@@ -205,18 +205,21 @@ mod tests {
 
     #[test]
     fn finds_mount_of_path() {
-        let of =
+        let mount =
             |device, path: &str| Storage::from_mountinfo(MOUNTS, device, Path::new(path)).unwrap();
-        let root = of((254, 0), "/no-such-file");
+        let root = mount((254, 0), "/no-such-file");
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
         assert_eq!(root.mount_options, "rw,relatime,discard");
         assert_eq!(root.unsuitable_reason(), None);
-        assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
-        assert_eq!(of((0, 31), "/tmp/x").unsuitable_reason().unwrap(), "lives in memory on tmpfs");
+        assert_eq!(mount((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
+        assert_eq!(
+            mount((0, 31), "/tmp/x").unsuitable_reason().unwrap(),
+            "lives in memory on tmpfs"
+        );
         assert_eq!(Storage::from_mountinfo(MOUNTS, (1, 1), Path::new("/")), None);
         assert_eq!(root.folios(), Filesystem::Ext4);
-        assert_eq!(of((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
+        assert_eq!(mount((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
         let journal = Storage { mount_options: "rw,data=journal".into(), ..root };
         assert_eq!(journal.folios(), Filesystem::BasePages);
     }

@@ -63,9 +63,10 @@ const MANY_LOCKED_RUNS: u64 = 4_480_849;
 
 #[test]
 fn random_job_files_do_no_harm() {
-    let given = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let end = Instant::now() + Duration::from_secs(given("FILEMAP_FUZZ_SECONDS").unwrap_or(2));
-    let first = given("FILEMAP_FUZZ_SEED").unwrap_or(0);
+    let number_from_env = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let end =
+        Instant::now() + Duration::from_secs(number_from_env("FILEMAP_FUZZ_SECONDS").unwrap_or(2));
+    let first = number_from_env("FILEMAP_FUZZ_SEED").unwrap_or(0);
     let known = run(MANY_LOCKED_RUNS).expect("the generator makes the same job of that seed");
     let mut longest = (known, MANY_LOCKED_RUNS);
     let (mut tried, mut ran) = (0, 0);

@@ -186,13 +186,13 @@ fn the_worst_jobs_known_are_in_proportion() {
 #[test]
 #[ignore = "two thousand jobs: minutes"]
 fn random_jobs_are_in_proportion() {
-    let given = |name| std::env::var(name).ok();
+    let from_env = |name| std::env::var(name).ok();
     let number = |text: String| {
         let seed = text.parse().ok().filter(|seed| (1..=1_000_000).contains(seed));
         seed.unwrap_or_else(|| panic!("FILEMAP_PROPORTION_SEED={text}: give 1 to 1000000"))
     };
-    let seed: u64 = given("FILEMAP_PROPORTION_SEED").map_or(1, number);
-    let files = given("FILEMAP_PROPORTION_FILES").unwrap_or_default();
+    let seed: u64 = from_env("FILEMAP_PROPORTION_SEED").map_or(1, number);
+    let files = from_env("FILEMAP_PROPORTION_FILES").unwrap_or_default();
     let mut named: Vec<Measured> = files
         .lines()
         .map(|path| {

@@ -275,14 +275,14 @@ fn share(pairs: &[&Pair], holds: impl Fn(&Pair) -> bool) -> f64 {
 fn the_model_agrees_with_the_measured_grid() {
     let pairs = pairs();
     pairs.iter().for_each(|pair| println!("{}", pair.show()));
-    let of = |variant: &str| -> Vec<&Pair> {
+    let pairs_of_variant = |variant: &str| -> Vec<&Pair> {
         pairs.iter().filter(|pair| pair.row.variant == variant).collect()
     };
     let a_run = |count: u64, pair: &Pair| count / pair.row.runs;
     let has_drops = |pair: &&Pair| a_run(pair.row.retry_mmap_drop, pair) >= 200;
     let has_rounds = |pair: &&Pair| a_run(pair.row.rounds, pair) >= 10;
     for (variant, misses_agree) in [("none", 45.0), ("as-posted", 70.0)] {
-        let cells = of(variant);
+        let cells = pairs_of_variant(variant);
         let counted: Vec<&Pair> = cells.iter().copied().filter(has_drops).collect();
         let with_rounds: Vec<&Pair> = cells.iter().copied().filter(has_rounds).collect();
         let misses = share(&counted, Pair::misses_agree);
@@ -298,7 +298,7 @@ fn the_model_agrees_with_the_measured_grid() {
         assert!(drops >= 90.0, "{drops}");
         assert!(a_round >= 60.0, "{a_round}");
     }
-    let rank = rank_correlation(&of("none"));
+    let rank = rank_correlation(&pairs_of_variant("none"));
     println!("ranks {rank:.3}");
     assert!(rank >= 0.7, "{rank}");
 }

@@ -50,10 +50,10 @@ fn random(seed: u64) -> String {
     let mut rng = Rng(seed * 2 + 1);
     let pages = rng.pick(&[60, 300, 1500]);
     let private = rng.chance(30);
-    let mut there = vec![true; pages as usize];
+    let mut is_mapped = vec![true; pages as usize];
     let mut phases = Vec::new();
     for _ in 0..2 + rng.below(6) {
-        let left: Vec<u64> = (0..pages).filter(|page| there[*page as usize]).collect();
+        let left: Vec<u64> = (0..pages).filter(|page| is_mapped[*page as usize]).collect();
         let touched: Vec<u64> =
             (0..30).map(|_| left[rng.below(left.len() as u64) as usize]).collect();
         let write = if private && rng.chance(40) { ", write = true" } else { "" };
@@ -61,7 +61,7 @@ fn random(seed: u64) -> String {
         let first = rng.below(pages);
         let most = rng.pick(&[1, 16, 600]);
         let end = (first + 1 + rng.below(most)).min(pages);
-        let part = &mut there[first as usize..end as usize];
+        let part = &mut is_mapped[first as usize..end as usize];
         let is_last = left.len() as u64 == end - first;
         if part.iter().all(|page| *page) && !is_last {
             part.fill(false);

@@ -81,9 +81,9 @@ fn part() -> impl Strategy<Value = Part> {
 /// The touched pages, in a file of `pages` pages.
 fn touches(part: &Part, random: &mut Random, pages: u64) -> Vec<u64> {
     match *part {
-        Part::Singles(at, of, count) => {
-            let (first, of) = (at * pages / 1000, (of * pages / 1000).max(1));
-            random.pages(count, of).into_iter().map(|page| (first + page) % pages).collect()
+        Part::Singles(at, range, count) => {
+            let (first, range) = (at * pages / 1000, (range * pages / 1000).max(1));
+            random.pages(count, range).into_iter().map(|page| (first + page) % pages).collect()
         }
         Part::Runs(length, count) => random.runs(count, length, pages),
         Part::Scan(at, count) => {

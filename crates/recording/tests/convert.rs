@@ -236,19 +236,19 @@ fn files_that_are_there_are_named_by_their_path() {
             (0, touch(0, 9)),
         ],
     ));
-    let there = |size_bytes: u64| {
+    let existing = |size_bytes: u64| {
         move |path: &Path| {
             let is_first = path == Path::new("/data/random.bin");
             is_first.then_some(ExistingFile { size_bytes, identity: (1, 2) })
         }
     };
-    let same = converted_by(&all, &there(1024 * 4096));
+    let same = converted_by(&all, &existing(1024 * 4096));
     // The most accessed file comes first.
     assert_eq!(same.program.file[0].path.as_deref(), Some("/data/random.bin"));
     assert_eq!(same.program.file[1].size.as_ref().map(|size| size.0.as_str()), Some("8k"));
     let first_text = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
     assert!(first_text(&same).unwrap().contains("taken for 1 file ('/data/other.bin'): not there"));
-    let other = converted_by(&all, &there(4096));
+    let other = converted_by(&all, &existing(4096));
     assert_eq!(other.program.file[0].path, None);
     assert_eq!(other.program.file[0].size.as_ref().map(|size| size.0.as_str()), Some("4m"));
     let changed = |text: &str| text.contains("1 file ('/data/random.bin') of another size now");

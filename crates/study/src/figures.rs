@@ -61,7 +61,7 @@ pub(crate) const FIGURES: &[Figure] = &[
         share.map(|share| share * 100.0)
     }),
     figure("vma_lock_refused", "VMA locks refused", Count, |seen| {
-        seen.count(|of| of.vma_lock_refused)
+        seen.count(|counters| counters.vma_lock_refused)
     })
     .counted("vma_lock_abort and vma_lock_miss of /proc/vmstat")
     .when_nonzero(),
@@ -70,7 +70,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     })
     .counted("tracepoint mmap_lock_start_locking"),
     figure("mmap_lock_waits", "waits for mmap_lock", Count, |seen| {
-        seen.count(|of| of.mmap_lock_waits)
+        seen.count(|counters| counters.mmap_lock_waits)
     })
     .counted("tracepoints mmap_lock_start_locking and mmap_lock_acquire_returned"),
     figure("mmap_read_wait_ns", "waiting for mmap_lock to read", Nanoseconds, |seen| {
@@ -81,8 +81,10 @@ pub(crate) const FIGURES: &[Figure] = &[
         seen.lock_wait_ns(Cause::MmapWrite)
     })
     .when_nonzero(),
-    figure("throttled", "sleeps above memory.high", Count, |seen| seen.count(|of| of.throttled))
-        .when_nonzero(),
+    figure("throttled", "sleeps above memory.high", Count, |seen| {
+        seen.count(|counters| counters.throttled)
+    })
+    .when_nonzero(),
     figure("bytes_read", "read from device", Bytes, |seen| {
         seen.count(|counters| counters.bytes_read)
     })
@@ -124,8 +126,10 @@ pub(crate) const FIGURES: &[Figure] = &[
     figure("readahead_calls", "readahead calls", Count, |seen| {
         seen.count(|counters| counters.readahead_calls)
     }),
-    figure("read_around", "  read-around", Count, |seen| seen.count(|of| of.read_around))
-        .when_nonzero(),
+    figure("read_around", "  read-around", Count, |seen| {
+        seen.count(|counters| counters.read_around)
+    })
+    .when_nonzero(),
     figure("async_readahead", "  asynchronous", Count, |seen| {
         seen.count(|counters| counters.async_readahead)
     })
@@ -140,7 +144,7 @@ pub(crate) const FIGURES: &[Figure] = &[
         seen.count(|counters| counters.mmap_miss_max)
     })
     .when_nonzero(),
-    figure("itlb_misses", "ITLB misses", Count, |seen| seen.count(|of| of.itlb_misses))
+    figure("itlb_misses", "ITLB misses", Count, |seen| seen.count(|counters| counters.itlb_misses))
         .when_nonzero(),
     figure("itlb_walks", "ITLB walks", Count, |seen| seen.count(|counters| counters.itlb_walks))
         .when_nonzero(),

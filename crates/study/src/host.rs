@@ -140,12 +140,12 @@ fn resolve_storage(
     let (read_ahead_kb, fs) = (place.read_ahead_kb, place.folios().to_string());
     let is_xfs = place.folios() == Filesystem::Xfs;
     let block_bytes = if is_xfs { place.block_bytes } else { page_size() };
-    let given = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
+    let block_size_bytes = spec.block_size.as_ref().and_then(|size| size.bytes().ok());
     let other = |is_given: bool, is_same: bool| is_given && !is_same;
     // If the directory does not match the job, the kernel engine creates the file on a loop device.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
         || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs))
-        || other(given.is_some(), given == Some(block_bytes));
+        || other(block_size_bytes.is_some(), block_size_bytes == Some(block_bytes));
     found.io_bytes = if is_given || !elsewhere {
         *io_bytes
     } else {

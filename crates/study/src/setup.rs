@@ -46,11 +46,11 @@ pub fn job_setup(job: &JobSpec) -> Part {
 
 /// The setup of several records; a part that differs lists its distinct values.
 pub fn records_setup(records: &[Record]) -> Part {
-    let of = |record: &Record| {
+    let own_lines = |record: &Record| {
         // The columns are named by series already.
         record_lines(record, None)
     };
-    let all: Vec<Vec<SetupLine>> = records.iter().map(of).collect();
+    let all: Vec<Vec<SetupLine>> = records.iter().map(own_lines).collect();
     let mut merged = all[0].clone();
     for (line, (_, parts)) in merged.iter_mut().enumerate() {
         for (place, part) in parts.iter_mut().enumerate() {
@@ -356,12 +356,12 @@ mod tests {
             let job = JobFlags::from_toml(&toml).unwrap().validate(None).unwrap();
             Record::new(&job, "model", serde_json::Map::new(), Vec::new())
         };
-        let of = |keys: &[&str]| {
+        let texts = |keys: &[&str]| {
             let records: Vec<Record> = keys.iter().map(|keys| job(keys)).collect();
             let Part::Facts(facts) = records_setup(&records) else { panic!("facts") };
             facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect::<String>()
         };
-        let text = of(&["", "advice = 'random'\nram = '1g'", "kernel = '6.12'\nwith = 'p1'"]);
+        let text = texts(&["", "advice = 'random'\nram = '1g'", "kernel = '6.12'\nwith = 'p1'"]);
         for line in [
             "Mapping: the whole file, by variant: advice normal / advice random\n",
             "Memory: by variant: no limit / RAM 1 GiB\n",
@@ -371,7 +371,7 @@ mod tests {
             assert!(text.contains(line), "{text}");
         }
         let sizes = [16, 32, 64, 128, 256].map(|kb| format!("read_ahead_kb = {kb}"));
-        let text = of(&sizes.each_ref().map(String::as_str));
+        let text = texts(&sizes.each_ref().map(String::as_str));
         assert!(text.contains("Readahead: by variant: 16 KiB and 4 more, fault-around"), "{text}");
     }
 

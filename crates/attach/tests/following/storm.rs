@@ -28,9 +28,9 @@ fn storm(period: Duration) -> Storm {
     let mut follower = Follower::for_children_with(FollowMethod::PerfEvents).expect("perf events");
     let mut program = Program::start("rounds", &["4096", "2", "200"]);
     program.go();
-    let (mut told, mut lost, mut other) = (0, 0, 0);
+    let (mut reported, mut lost, mut other) = (0, 0, 0);
     let mut take = |event: Event| match event.kind {
-        EventKind::Fault { kind: FaultKind::Minor, .. } => told += 1,
+        EventKind::Fault { kind: FaultKind::Minor, .. } => reported += 1,
         EventKind::Lost { records } => lost += records,
         _ => other += 1,
     };
@@ -48,7 +48,7 @@ fn storm(period: Duration) -> Storm {
     let cpu_ns = cpu_ns() - used;
     let [faults, took_us] = numbers[..] else { panic!("no numbers") };
     program.end();
-    Storm { faults, took_us, told, lost, other, cpu_ns }
+    Storm { faults, took_us, told: reported, lost, other, cpu_ns }
 }
 
 pub fn reports_or_counts_every_fault(_: &Bench) {

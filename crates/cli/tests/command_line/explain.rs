@@ -312,12 +312,12 @@ fn remedies_match_runs_with_the_setting() {
         all.push(run["elapsed_ns"].as_u64());
         all
     };
-    let said = |figures: &Value| {
+    let figures_text = |figures: &Value| {
         ["data_pages_read", "bytes_read", "major_faults", "elapsed_ns"]
             .map(|name| figures[name].as_u64())
             .to_vec()
     };
-    assert_eq!(said(&remedies["now"]), figures(&plain));
+    assert_eq!(figures_text(&remedies["now"]), figures(&plain));
     for trial in tried {
         let setting = trial["setting"].as_str().expect("a setting");
         let (key, value) = setting.split_once('=').expect("a key and a value");
@@ -326,7 +326,7 @@ fn remedies_match_runs_with_the_setting() {
             _ => job.replace("512", value),
         };
         let run = json(&format!("run {flags} --json -"))["runs"][0].take();
-        assert_eq!(said(&trial["figures"]), figures(&run), "{setting}");
+        assert_eq!(figures_text(&trial["figures"]), figures(&run), "{setting}");
     }
     let best = tried.iter().find(|trial| trial["rank"] == 1).expect("something helps");
     assert_eq!(best["setting"], "advice=random");

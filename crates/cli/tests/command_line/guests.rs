@@ -180,7 +180,7 @@ fn a_letter_names_the_kernels_that_were_booted() {
     let output = output(&scratch, &compare);
     assert!(output.status.success(), "{}", stderr(&output));
     let letter = String::from_utf8(output.stdout).unwrap();
-    let said = letter.split_whitespace().collect::<Vec<_>>().join(" ");
+    let letter_words = letter.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "2 jobs: changes against",
         "Read from device:",
@@ -193,7 +193,7 @@ fn a_letter_names_the_kernels_that_were_booted() {
         "guest of QEMU ",
         "one, twin, read from device: none with each of 2 seeds",
     ] {
-        assert!(said.contains(words), "{words}: {letter}");
+        assert!(letter_words.contains(words), "{words}: {letter}");
     }
     assert!(letter.lines().all(|line| line.len() <= 75), "{letter}");
     std::fs::remove_file(other).unwrap();

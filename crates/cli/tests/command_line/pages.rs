@@ -133,8 +133,8 @@ fn history_matches_log() {
         stdout(&format!("run {job} --log {log} --json {json}"));
         let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
         let history = &record["history"]["files"][0]["history"];
-        let list = |of: &Value| -> Vec<u64> {
-            of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
+        let list = |row: &Value| -> Vec<u64> {
+            row.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
         };
         let accesses = history["accesses"].as_u64().unwrap();
         let intervals = history["calls"].as_array().unwrap().len() as u64;
@@ -221,8 +221,8 @@ fn program_history_matches_log() {
         assert_eq!(history["accesses"], record["runs"][0]["counters"]["accesses"]);
         let files = history["files"].as_array().unwrap();
         assert_eq!(files.len(), names.len());
-        let list = |of: &Value| -> Vec<u64> {
-            of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
+        let list = |row: &Value| -> Vec<u64> {
+            row.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
         };
         let sum = |value: &Value| list(value).iter().sum::<u64>();
         for (number_of, name) in names.iter().enumerate() {
@@ -273,7 +273,8 @@ fn program_history_matches_log() {
             let (waited, elapsed) = (sum(&own["ns"]), of_run["elapsed_ns"].as_u64().unwrap());
             assert!(waited > 0 && waited <= elapsed, "{own}: {elapsed} ns");
         }
-        let by_interval = history["waits"].as_array().unwrap().iter().map(|of| sum(&of["ns"]));
+        let by_interval =
+            history["waits"].as_array().unwrap().iter().map(|waits| sum(&waits["ns"]));
         let by_thread = threads.iter().map(|thread| sum(&thread["ns"]));
         assert_eq!(by_interval.sum::<u64>(), by_thread.sum::<u64>());
     }

@@ -101,7 +101,7 @@ fn shown_job_has_only_given_machine_keys() {
     };
     let text = |table: &toml::Table, key: &str| table.get(key).map(toml::Value::to_string);
     let plain = shown("");
-    let given = shown("--kernel host --with p1 --runs 2 --machine server --on model");
+    let with_kernel = shown("--kernel host --with p1 --runs 2 --machine server --on model");
     for (key, value) in [
         ("on", "\"model\""),
         ("kernel", "\"host\""),
@@ -110,7 +110,7 @@ fn shown_job_has_only_given_machine_keys() {
         ("runs", "2"),
     ] {
         assert_eq!(text(&plain, key), None, "{key}");
-        assert_eq!(text(&given, key).as_deref(), Some(value));
+        assert_eq!(text(&with_kernel, key).as_deref(), Some(value));
     }
     let scratch = Scratch::new("shown_job");
     let path = scratch.file("job.toml", stdout("run --workload random --file-size 1m --show-job"));

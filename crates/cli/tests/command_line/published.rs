@@ -107,7 +107,8 @@ fn cells(series: &str) -> (Vec<Value>, usize) {
         cells.iter().partition(|cell| cell["published"].is_number());
     assert!(cells.iter().all(|cell| cell["series"] == series));
     let unjudged = |cell: &Value| {
-        cell["ok"].is_null() && ["fitted", "not compared"].iter().any(|of| cell["verdict"] == *of)
+        cell["ok"].is_null()
+            && ["fitted", "not compared"].iter().any(|verdict| cell["verdict"] == *verdict)
     };
     let holds = |cell: &Value| cell["verdict"] == "ok" && cell["ok"] == true;
     assert!(published.iter().all(|cell| holds(cell) || unjudged(cell)), "{published:?}");

@@ -346,7 +346,7 @@ fn a_recording_shown_is_the_same_job() {
 #[test]
 fn unrecordable_program_is_a_one_line_error() {
     let place = Place::new("record_refused");
-    let there = place.scratch.file("there", "precious");
+    let existing = place.scratch.file("there", "precious");
     let set_id = place.scratch.path("set-id");
     fs::copy("/bin/true", &set_id).unwrap();
     let orphan = place.scratch.file("orphan", "#!/no/such/interpreter\n");
@@ -356,9 +356,9 @@ fn unrecordable_program_is_a_one_line_error() {
         ("-- /".to_string(), 126, "directory"),
         (String::new(), 2, "a program is missing"),
         ("--min-size x -- true".to_string(), 2, "--min-size"),
-        (format!("--output {there} -- cat {there}"), 2, "--output"),
+        (format!("--output {existing} -- cat {existing}"), 2, "--output"),
         (format!("--output {}/no/such -- true", place.scratch.path("run")), 2, "no/such"),
-        (format!("--show {there}"), 2, "there"),
+        (format!("--show {existing}"), 2, "there"),
         (
             format!("--output {} -- {orphan}", place.scratch.path("o")),
             126,
@@ -372,7 +372,7 @@ fn unrecordable_program_is_a_one_line_error() {
         assert!(message.contains(words), "{args}: {message}");
         assert!(output.stdout.is_empty());
     }
-    assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
+    assert_eq!(fs::read_to_string(&existing).unwrap(), "precious");
 }
 
 /// The default name never overwrites an existing recording.

@@ -221,9 +221,9 @@ fn remap(directory: &Path) {
     let mut page = 1;
     while goes_on() {
         for file in [&one, &other] {
-            let there = Mapped::at(place.0, file, MapFlags::SHARED | MapFlags::FIXED);
+            let mapped = Mapped::at(place.0, file, MapFlags::SHARED | MapFlags::FIXED);
             page = (page * 31 + 7) % (BYTES / 4096);
-            there.check(page);
+            mapped.check(page);
         }
         // SAFETY: nothing is read before the next mapping there.
         unsafe {

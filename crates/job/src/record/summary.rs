@@ -84,15 +84,15 @@ impl FileSummary {
         file: &FileRun,
         runs: impl Iterator<Item = &'a FileRun> + Clone,
     ) -> FileSummary {
-        let of = |count: fn(&FileRun) -> Option<u64>| {
+        let spread_of = |count: fn(&FileRun) -> Option<u64>| {
             Spread::from_samples(runs.clone().filter_map(count))
         };
         FileSummary {
             name: file.name.clone(),
-            data_pages_read: of(|file| file.data_pages_read),
-            major_faults: of(|file| file.major_faults),
-            evicted_pages: of(|file| file.evicted_pages),
-            cached: of(|file| file.cached),
+            data_pages_read: spread_of(|file| file.data_pages_read),
+            major_faults: spread_of(|file| file.major_faults),
+            evicted_pages: spread_of(|file| file.evicted_pages),
+            cached: spread_of(|file| file.cached),
         }
     }
 }

@@ -156,10 +156,10 @@ mod tests {
 
     #[test]
     fn parses_compiler() {
-        let of =
+        let compiler_of =
             |tools: &str| built_with(&format!("Linux version 6.12.1 (me@here) ({tools}) #1 x"));
         let tools = "gcc (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40";
-        assert_eq!(of(tools).as_deref(), Some(tools));
+        assert_eq!(compiler_of(tools).as_deref(), Some(tools));
         assert_eq!(built_with("Linux version 6.12.1"), None);
         assert!(host_environment()["compiler"].is_string());
     }

@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn held_memory_needs_room() {
-        let of = |max_bytes| MemoryLimits(Some(CgroupLimits { max_bytes, high_bytes: None }));
+        let with_max = |max_bytes| MemoryLimits(Some(CgroupLimits { max_bytes, high_bytes: None }));
         let cases = [(MemoryLimits(None), 160, true), (MemoryLimits(None), 161, false)];
-        let limited = [(of(Some(160)), u64::MAX, true), (of(None), u64::MAX, false)];
+        let limited = [(with_max(Some(160)), u64::MAX, true), (with_max(None), u64::MAX, false)];
         for (limits, held, has_room) in cases.into_iter().chain(limited) {
             assert_eq!(limits.has_room(held, 170), has_room, "{limits:?} {held}");
         }

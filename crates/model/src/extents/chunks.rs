@@ -335,10 +335,10 @@ mod tests {
             let word = rng.below(W as u64) as usize;
             chunk.change_flags(word, |flags| flags.mapped |= rng.next());
             let held: u64 = chunks.chunks.iter().map(Chunk::held_bytes).sum();
-            let said = chunks.held_bytes();
-            assert!(held <= said, "step {step}: {held} bytes, said to be {said}");
+            let reported = chunks.held_bytes();
+            assert!(held <= reported, "step {step}: {held} bytes, said to be {reported}");
             let most = 2 * held + (1 << 20);
-            assert!(said <= most, "step {step}: {held} bytes, said to be {said}");
+            assert!(reported <= most, "step {step}: {held} bytes, said to be {reported}");
         }
     }
 }

@@ -296,11 +296,11 @@ fn phases(
     phases.retain(|phase| {
         let of_phase = phase.mapping.clone().or(phase.unmap.clone()).or(phase.map.clone());
         let Some(name) = of_phase.filter(|name| made.contains(name)) else { return true };
-        let there = is_there.contains(&name);
+        let is_mapped = is_there.contains(&name);
         match (&phase.map, &phase.unmap) {
-            (Some(_), _) if !there => is_there.push(name),
-            (_, Some(_)) if there => is_there.retain(|other| *other != name),
-            (None, None) if there => {}
+            (Some(_), _) if !is_mapped => is_there.push(name),
+            (_, Some(_)) if is_mapped => is_there.retain(|other| *other != name),
+            (None, None) if is_mapped => {}
             _ => return false,
         }
         true

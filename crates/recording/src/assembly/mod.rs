@@ -167,9 +167,9 @@ impl Assembly {
                     return;
                 };
                 let (offset_bytes, protection, flags) = (*offset_bytes, *protection, *flags);
-                let of =
+                let part =
                     MappedPart { offset_bytes, open, protection, flags, ..MappedPart::default() };
-                self.add_mapping(observation, *address, *length, &of);
+                self.add_mapping(observation, *address, *length, &part);
             }
             Action::Unmap { address, length } => self.remove_range(observation, *address, *length),
             Action::Move { from, to } => self.move_range(observation, *from, *to),

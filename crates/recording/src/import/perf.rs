@@ -176,14 +176,14 @@ pub fn read<W: Write>(
             return Ok(());
         }
         let line = TraceLine::parse(text);
-        let Some((line, said)) =
+        let Some((line, parsed)) =
             line.and_then(|line| parse_record(&line).map(|record| (line, record)))
         else {
             imported.unknown_lines += 1;
             return Ok(());
         };
         let pid = line.pid.or(pids.get(&line.tid).copied()).unwrap_or(line.tid);
-        match said {
+        match parsed {
             TraceRecord::Mmap { pid, mapping, start, end } => {
                 imported.mappings += 1;
                 pids.insert(line.tid, pid);

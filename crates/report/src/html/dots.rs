@@ -75,16 +75,16 @@ fn view() -> String {
     format!("0 0 {WIDTH} {ROW_HEIGHT}")
 }
 
-fn picture(marks: &[Mark], told: &str, scale: &Scale) -> Markup {
+fn picture(marks: &[Mark], description: &str, scale: &Scale) -> Markup {
     let upright = |x: f64| format!("M{} 0v{ROW_HEIGHT}", round(x));
     html! {
-        svg viewBox=(view()) role="img" aria-label=(told) {
+        svg viewBox=(view()) role="img" aria-label=(description) {
             @for (x, _) in scale.marks() { path.grid d=(upright(x)) {} }
             @for own in marks { (mark(*own, scale)) }
             @if let Some(value) = scale.threshold {
                 path.threshold d=(upright(scale.at(value))) {}
             }
-            rect.hit width=(WIDTH) height=(ROW_HEIGHT) data-t=(told) {}
+            rect.hit width=(WIDTH) height=(ROW_HEIGHT) data-t=(description) {}
         }
     }
 }

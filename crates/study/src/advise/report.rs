@@ -157,9 +157,9 @@ impl AdviseRecord {
         let mut times = Scale::from_values("time", Unit::Nanoseconds, ends);
         (read.threshold, times.threshold) = (Some(now), Some(self.now.elapsed_ns as f64));
         let as_it_is = self.draw_pictures("as it is".to_string(), &self.now, "u2", "");
-        let rows = tried
-            .iter()
-            .map(|of| self.draw_pictures(of.label(), &of.outcome, of.class(), &of.verdict));
+        let rows = tried.iter().map(|trial| {
+            self.draw_pictures(trial.label(), &trial.outcome, trial.class(), &trial.verdict)
+        });
         let known =
             VERDICTS.iter().filter(|(name, ..)| tried.iter().any(|trial| trial.verdict == *name));
         let meanings = known.map(|(_, class, meaning)| (*class, *meaning));

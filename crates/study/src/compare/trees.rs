@@ -37,22 +37,22 @@ impl Trees {
     /// Adds the facts about each image to the environment of its record, with the differences from
     /// the first image. Returns warnings about identical images.
     pub(super) fn add_to_environment(&mut self, ran: &mut [RanVariant]) -> Vec<String> {
-        let mut told: Vec<(String, Tree)> = Vec::new();
+        let mut described: Vec<(String, Tree)> = Vec::new();
         let mut warnings = Vec::new();
         for own in ran {
             let Some(path) = own.job.image.as_ref().map(|image| image.path.clone()) else {
                 continue;
             };
             let tree = self.tree(&path);
-            let is_new = told.iter().all(|(known, _)| *known != path);
+            let is_new = described.iter().all(|(known, _)| *known != path);
             if is_new {
-                let same = told.iter().find(|(_, before)| tree.is(before));
+                let same = described.iter().find(|(_, before)| tree.is(before));
                 warnings.extend(same.map(|(before, _)| {
                     format!("{path} is the same image as {before}: differences are noise")
                 }));
-                told.push((path, tree.clone()));
+                described.push((path, tree.clone()));
             }
-            tree.describe(&told[0].1, &mut own.record.environment);
+            tree.describe(&described[0].1, &mut own.record.environment);
         }
         warnings
     }

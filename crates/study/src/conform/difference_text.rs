@@ -31,8 +31,9 @@ pub(super) fn difference_parts(difference: &Difference) -> Vec<Part> {
     }
     let cut =
         if *is_smallest { "" } else { ", for which there was no time to try all smaller ones" };
-    let said = [rule(first), other_differences(difference), Some(format!("Its job file{cut}:"))];
-    parts.extend(said.into_iter().flatten().map(Part::Paragraph));
+    let sentences =
+        [rule(first), other_differences(difference), Some(format!("Its job file{cut}:"))];
+    parts.extend(sentences.into_iter().flatten().map(Part::Paragraph));
     parts.push(Part::Preformatted(job.trim_end().to_string()));
     parts
 }

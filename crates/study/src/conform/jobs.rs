@@ -59,8 +59,8 @@ pub(super) fn on_bench(
         // Otherwise jobs already sent to a booted kernel would run first.
         bench.discard_pending(engines.message_sink());
     }
-    let of = named.iter().zip(&jobs).zip(findings);
-    let compared = of.filter_map(|(((name, spec), job), finding)| {
+    let with_findings = named.iter().zip(&jobs).zip(findings);
+    let compared = with_findings.filter_map(|(((name, spec), job), finding)| {
         let text = job_file(if spec.is_single_mapping() { &job.spec } else { spec });
         let spec = Some(spec);
         Some(ComparedJob { name: name.clone(), text, spec, job, file: 0, finding: finding? })

@@ -19,8 +19,8 @@ pub fn select_patterns(names: &[String]) -> Result<Vec<(String, JobSpec)>, Error
     let mut all = built_in().to_vec();
     let known: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
     let mut wanted = Vec::new();
-    for given in names {
-        let mut rest = given.trim();
+    for text in names {
+        let mut rest = text.trim();
         loop {
             let begins = |name: &&String| {
                 let behind = rest.strip_prefix(name.as_str());
@@ -72,8 +72,8 @@ mod tests {
         let with_comma = all.iter().map(|(name, _)| name).find(|name| name.contains(','));
         let last = &all.last().unwrap().0;
         let first = with_comma.unwrap_or(&all[0].0);
-        let names = |given: &[String]| -> Vec<String> {
-            select_patterns(given).unwrap().into_iter().map(|(name, _)| name).collect()
+        let names = |texts: &[String]| -> Vec<String> {
+            select_patterns(texts).unwrap().into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(names(&[format!("{last},{first}")]), [first.clone(), last.clone()]);
         assert_eq!(names(&[last.clone(), first.clone()]), [first.clone(), last.clone()]);

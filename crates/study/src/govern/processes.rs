@@ -190,15 +190,15 @@ pub(super) mod tests {
 
     #[test]
     fn large_governed_mappings_come_first() {
-        let of =
+        let record =
             |path, state, bytes| MappingRecord::new(mapping(path, state, bytes), Some(4096), 4096);
-        let mut others = of("", MappingState::Ended, 0);
+        let mut others = record("", MappingState::Ended, 0);
         others.own.path = None;
         let mut process = process(vec![
             others,
-            of("ended", MappingState::Ended, 9 << 20),
-            of("small", MappingState::Governed, 1 << 20),
-            of("large", MappingState::Governed, 2 << 20),
+            record("ended", MappingState::Ended, 9 << 20),
+            record("small", MappingState::Governed, 1 << 20),
+            record("large", MappingState::Governed, 2 << 20),
         ]);
         process.sort();
         let paths: Vec<_> =

@@ -149,7 +149,7 @@ fn row(cell: &Cell, heads: &[&'static str]) -> Vec<DotCell> {
 
 /// Bytes by seed of the cells with several outcomes.
 fn several_outcomes(cells: &[&Cell]) -> Vec<SpreadRow> {
-    let of = |cell: &&Cell| {
+    let spread_row = |cell: &&Cell| {
         let sample =
             cell.read::<SampleStats>("distribution").filter(|sample| sample.modes.len() > 1)?;
         let is_gib = cell.unit.as_deref().is_some_and(|unit| unit.starts_with("GiB"));
@@ -157,5 +157,5 @@ fn several_outcomes(cells: &[&Cell]) -> Vec<SpreadRow> {
         let runs = runs.map(|(at, gib)| (format!("seed {}", at + 1), gib * GIB)).collect();
         is_gib.then(|| SpreadRow { name: cell.joined_names(), runs })
     };
-    cells.iter().filter_map(of).collect()
+    cells.iter().filter_map(spread_row).collect()
 }

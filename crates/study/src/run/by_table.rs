@@ -15,7 +15,7 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
     let shown = tables.into_iter().filter(|table| !table.rows.is_empty());
     let mut parts: Vec<Part> = shown.map(Part::Table).collect();
     if record.runs.len() > 1 && parts.len() > 1 {
-        let text = "By mapping and thread it is the first run.";
+        let text = "The tables by mapping and thread show the first run.";
         parts.push(Part::Paragraph(text.to_string()));
     }
     parts
@@ -37,9 +37,9 @@ pub(crate) fn wait_tables(record: &Record) -> Vec<Part> {
         if is_model { "Where the time of the threads went" } else { "What the threads waited for" };
     let mut parts = vec![Part::Table(waits::table(title, &run.waits))];
     if let Some(ns) = run.traced_ns {
-        let told = time(ns as f64);
+        let time_text = time(ns as f64);
         let text =
-            format!("Waits are those of the first {told}: the trace's buffer was full then.");
+            format!("Waits are those of the first {time_text}: the trace's buffer was full then.");
         parts.push(Part::Paragraph(text));
     }
     parts.extend(calls);

@@ -164,7 +164,7 @@ impl RunRecord {
 /// A table of spreads over the runs of `record`; a single run has just its value.
 fn table(
     record: &Record,
-    of: &str,
+    title: &str,
     several: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
 ) -> Table {
@@ -173,12 +173,12 @@ fn table(
         row.truncate(1 + names.len());
         row
     });
-    Table::from_parts([of], names.iter().copied(), rows)
+    Table::from_parts([title], names.iter().copied(), rows)
 }
 
 /// The headline figures.
 fn figures_table(record: &Record, measures: &RecordMeasurements) -> Table {
-    let of = match (record.runs.len(), spread::seeds(record)) {
+    let counted = match (record.runs.len(), spread::seeds(record)) {
         (0 | 1, _) => "figure".to_string(),
         (runs, 1) => format!("{runs} runs"),
         (_, seeds) => format!("{seeds} seeds"),
@@ -189,7 +189,7 @@ fn figures_table(record: &Record, measures: &RecordMeasurements) -> Table {
         let name = figure.row_name([record.engine.as_str()]);
         Some([name].into_iter().chain(own).collect())
     });
-    table(record, &of, &["median", "min", "max"], rows)
+    table(record, &counted, &["median", "min", "max"], rows)
 }
 
 /// Every counter under its JSON name.

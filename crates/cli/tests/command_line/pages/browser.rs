@@ -20,10 +20,10 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const LOADED_MS: f64 = 2000.0;
 
 fn browser() -> Option<&'static str> {
-    let there = |name: &&str| {
+    let exists = |name: &&str| {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
     };
-    let found = BROWSERS.into_iter().find(there);
+    let found = BROWSERS.into_iter().find(exists);
     if found.is_none() {
         skip("no Chromium is installed");
     }

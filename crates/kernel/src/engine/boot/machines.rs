@@ -223,7 +223,8 @@ impl MachinePool {
         while self.up.len() >= MAX_MACHINES || !self.up.is_empty() && is_short() {
             self.up.remove(0);
         }
-        let open = jobs.iter().enumerate().filter_map(|(job, of)| Some((job, of.task.clone()?)));
+        let open =
+            jobs.iter().enumerate().filter_map(|(job, queued)| Some((job, queued.task.clone()?)));
         let (left, tasks): (VecDeque<usize>, Vec<GuestJob>) = open.unzip();
         let guest = image.start(&tasks)?;
         self.up.push(PooledMachine { list, image: image.clone(), guest, left, given: jobs.len() });

@@ -81,12 +81,12 @@ fn job_descriptions(jobs: &[Variants], names: &[String]) -> Vec<Part> {
 fn tables(jobs: &[Variants], names: &[String]) -> Vec<Part> {
     let all: Vec<ComparisonTable> = jobs.iter().map(Variants::figures).collect();
     let mut figures: Vec<(String, String, &Figure)> = Vec::new();
-    for (of, figure) in
+    for (own_table, figure) in
         all.iter().flat_map(|table| table.figures.iter().map(move |own| (table, own)))
     {
-        let name = of.full_name(figure);
+        let name = own_table.full_name(figure);
         if !figures.iter().any(|(known, ..)| *known == name) {
-            figures.push((name, of.title(figure).replace(": ", ", "), figure));
+            figures.push((name, own_table.title(figure).replace(": ", ", "), figure));
         }
     }
     let mut parts = all[0].legends();

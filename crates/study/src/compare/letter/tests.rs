@@ -265,7 +265,7 @@ fn kernels_are_named_once_with_what_differs() {
         image("last", "last", own("d", None)),
     ];
     let letter = text(&cells);
-    let said = letter.split_whitespace().collect::<Vec<_>>().join(" ");
+    let letter_words = letter.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "old: Linux 6.12.0-00042-g0123456789abcdef; commit 0123456789ab; uname -v '#1 SMP x'; \
          built with gcc 12.2.0; image sha256 aaaaaaaaaaaa new:",
@@ -276,7 +276,7 @@ fn kernels_are_named_once_with_what_differs() {
         "= 6.12.117+deb12-cloud-amd64: Linux",
         "major faults: ru_majflt of getrusage(RUSAGE_THREAD)",
     ] {
-        assert!(said.contains(words), "{words}: {letter}");
+        assert!(letter_words.contains(words), "{words}: {letter}");
     }
-    assert_eq!(said.matches("old: Linux 6.12.0").count(), 1, "{letter}");
+    assert_eq!(letter_words.matches("old: Linux 6.12.0").count(), 1, "{letter}");
 }
