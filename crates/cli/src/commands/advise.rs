@@ -59,10 +59,8 @@ fn advised(
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
-    // The program, and its arguments that are files.
-    if let Some((first, arguments)) = words.split_first() {
-        let found = program::find(&words).map(|program| program.path);
-        inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
+    if let Some(Ok(program)) = (!words.is_empty()).then(|| program::find(&words)) {
+        inputs.add("the program", &program.path);
     }
     let output = args.output.open(&inputs, &[])?;
     let spec = &mut input.spec;

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::exit_status;
 use crate::govern::parent::{self, BlockedSignals};
 use crate::govern::{self, Program};
-use crate::output::{Inputs, Output, check_files};
+use crate::output::{Inputs, Output, check};
 use crate::{Outcome, print_message};
 use filemap_study::{machine_profile, provenance};
 
@@ -60,7 +60,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
         )));
     }
     let program = govern::find(&args.program)?;
-    let inputs = inputs(args, &program);
+    let inputs = inputs(&program);
     let output = Output::open_files(&args.files, &inputs)?;
     // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
@@ -176,10 +176,10 @@ fn count_mappings_text(mappings: usize) -> String {
     if mappings == 1 { "1 mapping".to_string() } else { format!("{mappings} mappings") }
 }
 
-/// Files that `program` may read.
-fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
+/// The inputs of a run of `program`.
+fn inputs(program: &Program) -> Inputs {
     let mut inputs = Inputs::default();
-    inputs.add_program(&program.path, &args.program[1..]);
+    inputs.add("the program", &program.path);
     inputs
 }
 
@@ -192,7 +192,7 @@ fn mapped(processes: &[ProcessRecord]) -> Inputs {
 /// Files that a program has read through mappings.
 fn mapped_files<'a>(paths: impl Iterator<Item = &'a Path>) -> Inputs {
     let mut inputs = Inputs::default();
-    paths.for_each(|path| inputs.add_regular("a file that the program read,", path.as_ref()));
+    paths.for_each(|path| inputs.add("a file that the program read,", path));
     inputs
 }
 
@@ -215,7 +215,7 @@ const SCOPE: &str = "read-only mappings of regular files on local disks, from --
 
 /// Rejects outputs that are among `files`, which the processes have read.
 fn check_read(args: &GovernArgs, files: &Inputs) -> Result<(), Error> {
-    check_files(&args.files.named().collect::<Vec<_>>(), files)
+    check(&args.files.named().collect::<Vec<_>>(), files)
 }
 
 /// Opens the outputs of the report.

@@ -1,27 +1,26 @@
-//! A single output.
+//! A single output, and the atomic replacement of its contents.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::{BorrowedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
 
 use filemap_attach::program::inherited;
-use rustix::fs::OFlags;
-use rustix::io::FdFlags;
+use rustix::io::Errno;
+use tempfile::{Builder, TempPath};
 
-use super::inputs::is_stdout;
-use super::path::ResolvedPath;
-use super::replacement::Replacement;
 use crate::error::{Error, reason};
 
-/// Maximum time to wait for a reader of a FIFO.
-const WITHOUT_READER: Duration = Duration::from_secs(3);
+/// Mode of a new file, before the umask.
+const NEW_MODE: u32 = 0o666;
 
-/// Polling interval while waiting for a reader.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Mode bits that the new file inherits. Writing to a file clears the others.
+const MODE_BITS: u32 = 0o777;
+
+/// Suffix of incomplete files.
+const PART: &str = ".part";
 
 /// A file, or stdout for `-`. A file keeps its old contents until [`OutputFile::finish`].
 pub struct OutputFile {
@@ -43,9 +42,10 @@ impl OutputFile {
     /// If it cannot be written to.
     pub fn open(path: &str) -> Result<Self, Error> {
         if is_stdout(path) {
-            return OutputFile::stdout();
+            OutputFile::stdout()
+        } else {
+            OutputFile::opened(path, create_temporary)
         }
-        OutputFile::opened(path, Replacement::new)
     }
 
     /// [`OutputFile::open`] for an output that is written over a long time: until finished it is named
@@ -54,13 +54,12 @@ impl OutputFile {
     /// # Errors
     /// If it cannot be written to, or `path.part` exists.
     pub fn open_part(path: &str) -> Result<Self, Error> {
-        OutputFile::opened(path, Replacement::new_partial)
+        OutputFile::opened(path, create_part)
     }
 
-    fn opened(path: &str, make: Make) -> Result<Self, Error> {
-        let failed = |reason| Error::Open { path: path.to_string(), reason };
-        let sink = open(Path::new(path), make).map_err(|error| failed(reason(&error)))?;
-        Ok(OutputFile { path: path.to_string(), sink })
+    fn opened(path: &str, create: Create) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::Open { path: path.into(), reason: reason(&error) };
+        Ok(OutputFile { path: path.to_string(), sink: open(path, create).map_err(failed)? })
     }
 
     /// Stdout.
@@ -119,7 +118,7 @@ impl OutputFile {
 /// The error for `error` while writing to stdout.
 pub fn failed_on_stdout(error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => Error::ReaderLeft,
+        ErrorKind::BrokenPipe => Error::ReaderLeft,
         _ => Error::Write { path: "stdout".to_string(), reason: reason(error) },
     }
 }
@@ -129,7 +128,7 @@ impl Write for OutputFile {
         match &mut self.sink {
             Sink::Stdout(stdout) => stdout.write(bytes),
             Sink::Stream(file) => file.write(bytes),
-            Sink::Replacement(replacement) => replacement.file().write(bytes),
+            Sink::Replacement(replacement) => replacement.file.write(bytes),
         }
     }
 
@@ -141,76 +140,127 @@ impl Write for OutputFile {
     }
 }
 
-/// Creates a replacement for a path and the metadata of the existing file.
-type Make = fn(PathBuf, Option<Metadata>) -> io::Result<Replacement>;
+/// Whether `path` refers to stdout.
+pub fn is_stdout(path: &str) -> bool {
+    path == "-" || descriptor(path) == Some(libc::STDOUT_FILENO)
+}
 
-fn open(path: &Path, make: Make) -> io::Result<Sink> {
-    let replacement = |path, old| Ok(Sink::Replacement(Box::new(make(path, old)?)));
-    let entry = match ResolvedPath::resolve(path)? {
-        ResolvedPath::Descriptor(number) => return inherited(number).map(Sink::Stream),
-        ResolvedPath::Entry(entry) => entry,
-    };
-    let existing = match fs::metadata(&entry) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        other => Some(other?),
-    };
-    let Some(data) = existing else {
-        // The path led through the descriptor of another process to a file without a name.
-        if fs::metadata(path).is_ok() {
-            return Err(io::Error::other("it has no name"));
+/// The file descriptor of this process that `path` refers to.
+fn descriptor(path: &str) -> Option<i32> {
+    match path {
+        "/dev/stdin" => Some(libc::STDIN_FILENO),
+        "/dev/stdout" => Some(libc::STDOUT_FILENO),
+        "/dev/stderr" => Some(libc::STDERR_FILENO),
+        path => {
+            let number = path.strip_prefix("/dev/fd/").or(path.strip_prefix("/proc/self/fd/"))?;
+            number.parse().ok().filter(|number| *number >= 0)
         }
-        return replacement(entry, None);
-    };
-    let same = fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (data.dev(), data.ino()));
-    let kind = data.file_type();
-    match () {
-        () if !same => Err(io::Error::other("its name now refers to another file")),
-        () if kind.is_file() => {
-            // Checks write permission: a read-only file is not replaced.
-            OpenOptions::new().write(true).open(&entry)?;
-            replacement(entry, Some(data))
-        }
-        () if kind.is_fifo() || kind.is_char_device() => stream(entry).map(Sink::Stream),
-        () if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        () if kind.is_block_device() => Err(io::Error::other("it is a disk")),
-        () => Err(io::Error::other("it is a socket")),
     }
 }
 
-/// Opens a device, or a FIFO that has a reader or gets one soon.
-fn stream(path: PathBuf) -> io::Result<File> {
-    // Without `O_NONBLOCK`, opening a FIFO without a reader blocks.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    let deadline = Instant::now() + WITHOUT_READER;
-    let file = loop {
-        match OpenOptions::new().write(true).custom_flags(flags).open(&path) {
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
-                if Instant::now() > deadline {
-                    return Err(io::Error::other("nobody reads from it"));
-                }
-                sleep(PAUSE);
-            }
-            opened => break opened?,
+/// Creates the file for the new contents of a path.
+type Create = fn(&Path) -> io::Result<(File, TempPath)>;
+
+fn open(path: &str, create: Create) -> io::Result<Sink> {
+    if let Some(number) = descriptor(path) {
+        // SAFETY: the descriptor is only duplicated, which fails if it is not open.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        // The duplicate appends to label was written there, as stdout does.
+        return Ok(Sink::Stream(rustix::io::fcntl_dupfd_cloexec(file, 0)?.into()));
+    }
+    let (path, old) = match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => (new_path(Path::new(path))?, None),
+        found => {
+            let found = found?;
+            let old = fs::metadata(&found)?;
+            (found, Some(old))
         }
     };
-    let flags = rustix::fs::fcntl_getfl(&file)?;
-    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-    Ok(file)
+    match old.as_ref().map(Metadata::file_type) {
+        Some(kind) if kind.is_fifo() || kind.is_char_device() => {
+            return Ok(Sink::Stream(OpenOptions::new().write(true).open(path)?));
+        }
+        Some(kind) if kind.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Some(kind) if !kind.is_file() => return Err(io::Error::other("it is no regular file")),
+        // Checks write permission: a read-only file is not replaced.
+        Some(_) => drop(OpenOptions::new().write(true).open(&path)?),
+        None => {}
+    }
+    let (file, temporary) = create(&path)?;
+    Ok(Sink::Replacement(Box::new(Replacement { path, old, file, temporary })))
 }
 
-/// The file that this process inherited as descriptor `number`. Output is appended to its contents,
-/// as for stdout.
-fn inherited(number: RawFd) -> io::Result<File> {
-    let missing = || io::Error::from_raw_os_error(libc::EBADF);
-    // SAFETY: the descriptor is only queried and duplicated, and both fail if it is not open.
-    let file = unsafe { BorrowedFd::borrow_raw(number) };
-    // Close-on-exec descriptors were opened by this process and not inherited.
-    if rustix::io::fcntl_getfd(file)?.contains(FdFlags::CLOEXEC) {
-        return Err(missing());
+/// The absolute path of a file that does not exist yet.
+fn new_path(path: &Path) -> io::Result<PathBuf> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let is_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let name = path.file_name().filter(|_| !is_directory).ok_or(Errno::NOENT)?;
+    let path = fs::canonicalize(parent.unwrap_or(Path::new(".")))?.join(name);
+    match fs::symlink_metadata(&path) {
+        Ok(_) => Err(io::Error::other("it is a link to a missing file")),
+        Err(_) => Ok(path),
     }
-    let mode = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
-    if mode == OFlags::RDONLY {
-        return Err(io::Error::other("it is open for reading only"));
+}
+
+/// New contents of a file, in the same directory. Discarded unless placed.
+struct Replacement {
+    path: PathBuf,
+    old: Option<Metadata>,
+    file: File,
+    temporary: TempPath,
+}
+
+impl Replacement {
+    /// Replaces the old contents with the new ones, after syncing them to disk.
+    ///
+    /// # Errors
+    /// If that fails; the old contents are unchanged.
+    fn commit(self) -> io::Result<()> {
+        if let Some(old) = &self.old {
+            // Only root may change the owner.
+            let _ = fchown(&self.file, Some(old.uid()), Some(old.gid()));
+            self.file.set_permissions(Permissions::from_mode(old.mode() & MODE_BITS))?;
+        }
+        self.file.sync_all()?;
+        Ok(self.temporary.persist(&self.path)?)
     }
-    Ok(rustix::io::fcntl_dupfd_cloexec(file, 0)?.into())
+}
+
+/// Temporary names that this process has created.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Creates a file with an unused name in the directory of `path`.
+fn create_temporary(path: &Path) -> io::Result<(File, TempPath)> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mut temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = Builder::new().prefix(".filemap-").suffix(".tmp").make_in(directory, create_new)?;
+    temporary.push(made.path().to_path_buf());
+    Ok(made.into_parts())
+}
+
+/// Creates `path.part`.
+fn create_part(path: &Path) -> io::Result<(File, TempPath)> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(PART);
+    let part = path.with_file_name(name);
+    let file = create_new(&part).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => io::Error::other(format!(
+            "'{}' exists, from a command that is running or was killed; use it, or remove it",
+            part.display()
+        )),
+        _ => error,
+    })?;
+    Ok((file, TempPath::try_from_path(part)?))
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(NEW_MODE).open(path)
+}
+
+/// Removes all temporary names before the process exits without running destructors. The lock is
+/// kept, so no more names are created.
+pub fn abandon() {
+    let temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    temporary.iter().for_each(|path| drop(fs::remove_file(path)));
+    std::mem::forget(temporary);
 }

@@ -1,7 +1,7 @@
 //! Output files.
 //!
 //! All outputs are opened before anything runs. Outputs and inputs are compared by device and
-//! inode, and a command that uses a file twice is rejected. New contents are written to an unnamed
+//! inode, and a command that uses a file twice is rejected. New contents are written to a temporary
 //! file in the directory of the output, synced, and then moved into place, so an output has either
 //! all of its old contents or all of the new ones. Pipes, devices and inherited files (`/dev/fd/N`)
 //! are written to directly.
@@ -9,18 +9,15 @@
 mod file;
 mod flags;
 mod inputs;
-mod path;
-mod replacement;
 
 use filemap_report::{Format, Letter, Report};
 use filemap_study::console;
 
 use crate::error::Error;
 
-pub use file::{OutputFile, failed_on_stdout};
+pub use file::{OutputFile, abandon, failed_on_stdout, is_stdout};
 pub use flags::{ComparisonFlags, OutputFlags, ReportFiles};
-pub use inputs::{Inputs, check_files, check_only, is_stdout};
-pub use replacement::abandon;
+pub use inputs::{Inputs, check};
 
 /// Makes writes beyond the file size limit (`ulimit -f`) fail. By default, SIGXFSZ kills the
 /// process.
@@ -32,9 +29,9 @@ pub fn fail_at_size_limit() {
 /// Opens `path`, the value of `flag`, for a command with a single output.
 ///
 /// # Errors
-/// If it is one of `inputs` or another name of stdout, or cannot be written to.
+/// If it is one of `inputs`, or cannot be written to.
 pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<OutputFile, Error> {
-    check_only(flag, path, inputs)?;
+    check(&[(flag, path)], inputs)?;
     OutputFile::open(path)
 }
 
@@ -44,7 +41,7 @@ pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Outpu
 /// # Errors
 /// As for [`open_one`]; also if `path.part` exists.
 pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<OutputFile, Error> {
-    check_only(flag, path, inputs)?;
+    check(&[(flag, path)], inputs)?;
     OutputFile::open_part(path)
 }
 
@@ -72,7 +69,7 @@ impl Output {
     ) -> Result<Self, Error> {
         let others = others.iter().filter_map(|&(flag, path)| Some((flag, path?)));
         let named: Vec<(&'static str, &str)> = files.named().chain(others).collect();
-        inputs::check(&named, inputs)?;
+        check(&named, inputs)?;
         let mut targets = Vec::new();
         for (flag, path) in named {
             targets.push((flag, OutputFile::open(path)?));
@@ -88,7 +85,7 @@ impl Output {
     /// As for [`Output::open`].
     pub fn open_files(files: &ReportFiles, inputs: &Inputs) -> Result<Self, Error> {
         let named: Vec<(&'static str, &str)> = files.named().collect();
-        check_files(&named, inputs)?;
+        check(&named, inputs)?;
         let open = |(flag, path)| Ok((flag, OutputFile::open(path)?));
         let targets = named.into_iter().map(open).collect::<Result<_, Error>>()?;
         Ok(Output { format: Format::Table, targets, stdout: None })

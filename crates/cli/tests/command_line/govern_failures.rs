@@ -95,3 +95,22 @@ fn runs_without_a_terminal() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("The program failed in all runs"), "{:?} {text}", output.status);
 }
+
+/// A file that the program opens itself is known once it is mapped.
+#[test]
+fn a_mapped_file_is_not_overwritten() {
+    let place = Place::new("govern_mapped");
+    let [program, data] = place.lookups();
+    let script = format!("exec {program} $(echo {data}) 20");
+    for way in ["", "--compare --runs 1"] {
+        let output = place.script(&format!("{way} --json {data}"), &script).output().unwrap();
+        let message = stderr(&output);
+        if output.status.code() == Some(0) {
+            skip("nothing is governed here");
+            return;
+        }
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("a file that the program read"), "{message}");
+        assert_eq!(std::fs::metadata(&data).unwrap().len(), 32 << 20);
+    }
+}

@@ -14,7 +14,6 @@ mod folio_ops;
 mod govern;
 mod govern_endings;
 mod govern_failures;
-mod govern_inputs;
 mod govern_reports;
 mod govern_running;
 mod governed;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -58,10 +58,9 @@ fn replacement_keeps_path_and_mode() {
     assert_eq!(fs::metadata(&old).unwrap().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(scratch.path("link")).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(scratch.path("other-name")).unwrap(), "old");
-    symlink("new.json", scratch.path("dangling")).unwrap();
-    succeeds(&shell(&scratch, &format!("umask 027; $0 {JOB} --json dangling")));
+    succeeds(&shell(&scratch, &format!("umask 027; $0 {JOB} --json new.json")));
     assert_eq!(fs::metadata(scratch.path("new.json")).unwrap().mode() & 0o777, 0o640);
-    assert_eq!(names(&scratch), ["dangling", "link", "new.json", "other-name", "record.json"]);
+    assert_eq!(names(&scratch), ["link", "new.json", "other-name", "record.json"]);
 }
 
 #[test]
@@ -70,12 +69,12 @@ fn refuses_output_paths_before_running() {
     // It would run for days.
     let endless = "run --workload first --file-size 1m --accesses 1099511627776";
     for (prepare, output, words) in [
-        ("mkfifo pipe", "pipe", &["'pipe'", "nobody reads"] as &[&str]),
-        ("mkdir directory", "directory", &["'directory'", "is a directory"]),
+        ("mkdir directory", "directory", &["'directory'", "is a directory"] as &[&str]),
         ("mkdir -p directory", "directory/", &["is a directory"]),
         ("", "missing/record", &["missing/record", "no such file"]),
         ("", "missing/", &["no such file"]),
         ("ln -s circle circle", "circle", &["'circle'", "symbolic links"]),
+        ("ln -s nothing link", "link", &["'link'", "a link to a missing file"]),
         ("", "/dev/fd/77", &["/dev/fd/77"]),
         ("", "/proc/filemap", &["/proc/filemap"]),
         ("", "''", &["no such file"]),
@@ -87,8 +86,6 @@ fn refuses_output_paths_before_running() {
             assert!(output.stdout.is_empty());
         }
     }
-    let read_only = "exec 3< /dev/null; $0 run --workload first --file-size 1m --json /dev/fd/3";
-    fails(&shell(&scratch, read_only), 2, &["/dev/fd/3", "reading only"]);
 }
 
 #[test]
@@ -120,20 +117,13 @@ fn writes_to_pipes_and_devices() {
 }
 
 #[test]
-fn refuses_closed_stdout_and_stdout_as_input() {
+fn a_closed_stdout_is_reported() {
     let scratch = Scratch::new("outputs-stdout");
-    scratch.file("data", vec![7; 1 << 20]);
     for command in [&format!("{JOB} --json record"), JOB, "--help", "--version", "doctor"] {
         let output = shell(&scratch, &format!("$0 {command} >&-"));
         fails(&output, 1, &["stdout", "closed"]);
     }
-    let data = "$0 run --workload random --file data";
-    fails(&shell(&scratch, &format!("{data} >> data")), 2, &["stdout", "--file 'data'"]);
-    fails(&shell(&scratch, &format!("{data} --json - >> data")), 2, &["--file 'data'"]);
-    fails(&shell(&scratch, &format!("{data} --json got > got")), 2, &["--json 'got'", "stdout"]);
-    assert_eq!(fs::read(scratch.path("data")).unwrap(), vec![7; 1 << 20]);
-    fs::remove_file(scratch.path("got")).unwrap();
-    assert_eq!(names(&scratch), ["data"]);
+    assert_eq!(names(&scratch), [""; 0]);
 }
 
 #[test]
@@ -156,56 +146,30 @@ fn reads_pipes_and_refuses_fifo_without_writer() {
 }
 
 #[test]
-fn unwritable_file_is_not_replaced() {
-    let scratch = Scratch::new("outputs-protected");
-    let mounted = scratch.file("mounted", "old");
-    scratch.file("other", "other");
-    let script = format!("mount --bind other mounted && exec \"$0\" {JOB} --json mounted");
-    let mut command = without_profile("unshare");
-    let sh = ["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_filemap")];
-    let output = Running::start(command.args(sh).current_dir(scratch.path(""))).output();
-    match stderr(&output) {
-        message if message.starts_with("filemap") => fails(&output, 2, &["'mounted'", "replaced"]),
-        message => println!("mounted: skipped: {message}"),
-    }
-    assert_eq!(fs::read_to_string(mounted).unwrap(), "old");
-    let protected = scratch.file("protected", "old");
-    let immutable = Command::new("chattr").args(["+i", &protected]).status();
-    if !immutable.is_ok_and(|status| status.success()) {
-        return println!("immutable: skipped, it needs root and a filesystem with attributes");
-    }
-    let immutable = Immutable(&protected);
-    let output = filemap(&format!("{JOB} --json {protected}")).output().unwrap();
-    drop(immutable);
-    fails(&output, 2, &["protected", "not permitted"]);
-    assert_eq!(fs::read_to_string(protected).unwrap(), "old");
-}
-
-/// A file that is immutable until this is dropped.
-struct Immutable<'a>(&'a str);
-
-impl Drop for Immutable<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("chattr").args(["-i", self.0]).status();
-    }
-}
-
-#[test]
-fn refuses_output_over_variant_and_image_inputs() {
-    let scratch = Scratch::new("outputs-compared");
-    for (file, flags) in [
-        ("machine.toml", "--variants p1,p2+machine=machine.toml"),
-        ("machine.toml", "--variants machine=default,./machine.toml"),
-        (
-            "b/lib/modules/6.12.0/ext4.ko",
-            "--image image --image image --modules a --modules b --on kernel",
-        ),
+fn refuses_an_output_that_is_an_input_or_another_output() {
+    let scratch = Scratch::new("outputs-inputs");
+    scratch.file("data", vec![7; 1 << 20]);
+    scratch.file("machine.toml", "old");
+    scratch.file("list", "1\n2\n");
+    scratch.file("job.toml", "workload = \"random\"\nfile = \"data\"\n");
+    fs::hard_link(scratch.path("data"), scratch.path("hard")).unwrap();
+    symlink("data", scratch.path("link")).unwrap();
+    let compare = "compare --workload random --file-size 1m --variants";
+    for (command, other) in [
+        ("run --workload random --file data --json ./data", "--file 'data'"),
+        ("run --workload random --file data --html hard", "--file 'data'"),
+        ("run job.toml --log link", "--file 'data'"),
+        ("run job.toml --json job.toml", "the job file 'job.toml'"),
+        ("run --file-size 1m --accesses-file list --json list", "--accesses-file 'list'"),
+        (&format!("{compare} p1,p2+machine=machine.toml --json machine.toml"), "machine"),
+        (&format!("{compare} p1,p2 --image list --json list"), "--image 'list'"),
+        ("run --workload random --file-size 1m --json new --log new", "--json 'new'"),
+        ("run --workload random --file-size 1m --json data --log hard", "--json 'data'"),
     ] {
-        fs::create_dir_all(scratch.path("b/lib/modules/6.12.0")).unwrap();
-        scratch.file(file, "old");
-        let compare = "compare --workload random --file-size 1m";
-        let output = shell(&scratch, &format!("$0 {compare} {flags} --json {file}"));
-        fails(&output, 2, &["--json", file, "is the same file as"]);
-        assert_eq!(fs::read_to_string(scratch.path(file)).unwrap(), "old");
+        let output = shell(&scratch, &format!("$0 {command}"));
+        fails(&output, 2, &["is the same file as", other]);
+        assert!(output.stdout.is_empty());
     }
+    assert_eq!(fs::read(scratch.path("data")).unwrap(), vec![7; 1 << 20]);
+    assert_eq!(fs::read_to_string(scratch.path("machine.toml")).unwrap(), "old");
 }

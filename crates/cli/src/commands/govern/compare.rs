@@ -21,7 +21,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
-    let output = super::output(args, &super::inputs(args, &program))?;
+    let output = super::output(args, &super::inputs(&program))?;
     let flags = super::settings_flags(args);
     let (words, runs) = (&args.program, args.runs);
     let options = GovernCompareOptions { program: &program, words, flags: &flags, runs };

@@ -30,7 +30,7 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     let usual = program.path.file_name().unwrap_or_default().to_string_lossy();
     let name = super::output_path(args.output.as_deref(), &usual)?;
     let mut inputs = Inputs::default();
-    inputs.add_program(&program.path, &args.program[1..]);
+    inputs.add("the program", &program.path);
     let target = output::open_part("--output", &name, &inputs)?;
     // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
@@ -90,8 +90,8 @@ fn finish(
     outcome.unrestored_message().iter().for_each(print_message);
     let (target, totals) = outcome.take_output()?;
     let mut files = Inputs::default();
-    outcome.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
-    output::check_only("--output", name, &files)?;
+    outcome.files.iter().for_each(|path| files.add("a file that the program read,", path));
+    output::check(&[("--output", name)], &files)?;
     target.finish()?;
     if let Some(error) = outcome.failed.take() {
         return Err(error.into());
