@@ -366,6 +366,10 @@ pub struct GovernArgs {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("goal").required(true).args(["worse", "over", "differ"])))]
 pub struct SearchArgs {
+    /// Job file or recording that the search begins with: its jobs are variations of it, with the
+    /// given flags in common. Default: random jobs with a single mapping.
+    #[arg(value_name = "JOB.toml")]
+    pub job_file: Option<String>,
     /// The two variants to compare, such as baseline,vma-bound. A variant is series and settings
     /// joined by +.
     #[arg(long, value_name = "A,B", allow_hyphen_values = true)]

@@ -111,6 +111,9 @@ filemap search --variants baseline,vma-bound --worse majors
 # Search for a minute for jobs in which advice reads more.
 filemap search --variants baseline,advice=random --worse bytes --duration 60s
 
+# Search variations of a job file for jobs in which a series reads more.
+filemap search job.toml --variants baseline,mmap-miss --worse bytes --jobs 2000
+
 # Write jobs in which a series changes decisions of 6.12, with a state file to resume from.
 filemap search --kernel 6.12 --variants baseline,p1 --differ -o found --state state
 

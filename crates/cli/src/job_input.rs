@@ -18,10 +18,13 @@ use crate::recording;
 /// A file that cannot be read; a flag that conflicts with the job.
 pub fn read(path: Option<&str>, flags: &JobFlagValues) -> Result<(JobInput, Inputs), Error> {
     let source = match path {
-        None => JobSource::Flags(Box::default()),
+        None => JobSource::default(),
         Some(path) => match tables(path)? {
             Some(source) => source,
-            None => JobSource::Flags(Box::new(input::job_file(path)?)),
+            None => {
+                let (flags, lines) = input::job_file(path)?;
+                JobSource::Flags(Box::new(flags), lines)
+            }
         },
     };
     with_flags(path, source, flags)

@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use filemap_job::shell_word;
+use filemap_job::{JobFlags, shell_word};
 use filemap_study::engine::Engines;
 use filemap_study::input;
+use filemap_study::job_input::repeat_command;
 use filemap_study::search::{
     SearchControl, SearchFindings, SearchOptions, SearchRecord, SearchState, variants_flag,
 };
@@ -109,14 +110,14 @@ impl JobFiles {
         {
             return Err(Error::Write { path: self.path.clone(), reason: reason(&error) });
         }
-        let variants = variants_flag(&search.variants);
+        let words = [variants_flag(&search.variants)];
         for (number, group) in (1..).zip(&mut search.groups) {
             for case in &mut group.cases {
                 let path = Path::new(&self.path).join(format!("{number:02}-{}.toml", case.case));
                 let path = path.into_os_string().into_string().expect("its parts are texts");
-                let text = format!("# {}\n{}", group.mechanism, case.job.to_toml());
+                let text = format!("# {}\n{}", group.mechanism, case.job.to_short_toml());
                 OutputFile::open(&path)?.write(text.as_bytes())?;
-                case.command = format!("filemap compare {} {variants}", shell_word(&path));
+                case.command = repeat_command("compare", &[path], &JobFlags::default(), &words);
             }
         }
         Ok(())

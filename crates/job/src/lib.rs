@@ -57,7 +57,7 @@ pub use flags::{Flag, FlagScope, Group, JobFlags};
 pub use folio_ops::{FolioOps, FolioOpsRecord, FolioOpsRun, FolioOpsSpec};
 pub use job::Job;
 pub use log_line::{LogLine, TracedLine};
-pub use origins::Origins;
+pub use origins::{KeyLines, Origins};
 pub use parts::{
     AccessList, EngineKind, File, Filesystem, Image, Machine, Mapping, Pattern, Phase, merge_ranges,
 };

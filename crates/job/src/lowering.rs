@@ -169,6 +169,7 @@ impl JobSpec {
         if flags.is_thrash() {
             return Err(Error::IsThrash);
         }
+        let is_lowered = self.is_lowered();
         let mut spec = self.overlay(flags);
         if let Some(advice) = &flags.advice {
             spec.advise(None, advice)?;
@@ -209,6 +210,9 @@ impl JobSpec {
         if let Some(phase) = spec.sole_phase() {
             flags.set_phase(phase);
         }
+        if is_lowered {
+            spec.lower_again();
+        }
         Ok(spec)
     }
 
@@ -225,7 +229,7 @@ impl JobSpec {
     }
 
     /// The equivalent flags, if there are any.
-    fn to_flags(&self) -> Option<JobFlags> {
+    pub fn to_flags(&self) -> Option<JobFlags> {
         if !self.is_single_mapping() {
             return None;
         }
@@ -268,6 +272,44 @@ impl JobSpec {
         (own.seed_text, own.file[0].found) = (None, None);
         own.thread[0].phase.iter_mut().for_each(|phase| phase.seed_text = None);
         (JobSpec::from_flags(&flags).as_ref() == Ok(&own)).then_some(flags)
+    }
+
+    /// A copy of this job after `change`. If its phases are those that flags are lowered to, they
+    /// still are: reads follow the mapped range, and writes the protection.
+    pub fn changed(&self, change: impl FnOnce(&mut JobSpec)) -> JobSpec {
+        let is_lowered = self.is_lowered();
+        let mut spec = self.clone();
+        change(&mut spec);
+        if is_lowered {
+            spec.lower_again();
+        }
+        spec
+    }
+
+    /// Makes phases that were lowered from flags follow their mapping.
+    fn lower_again(&mut self) {
+        let ([mapping], [thread]) = (&mut self.mapping[..], &mut self.thread[..]) else { return };
+        let is_exec = |phase: &ThreadPhaseSpec| {
+            let workload = phase.workload.as_deref().and_then(|name| name.parse().ok());
+            workload.is_some_and(Workload::is_exec)
+        };
+        mapping.exec |= thread.phase.iter().any(is_exec);
+        for phase in &mut thread.phase {
+            // An invalid workload stays for validation to refuse.
+            if let Ok(lowered) = phase.accesses().lowered_one(mapping) {
+                *phase = lowered;
+            }
+        }
+    }
+
+    /// Whether each phase is what flags are lowered to. Jobs with an accesses file are left out:
+    /// their phases hold its contents.
+    fn is_lowered(&self) -> bool {
+        self.is_single_mapping()
+            && self.thread[0].phase.iter().all(|phase| {
+                phase.accesses_file.is_none()
+                    && phase.accesses().lowered_one(&self.mapping[0]).as_ref() == Ok(phase)
+            })
     }
 
     /// Whether flags can describe the job: one file, one mapping and one thread, with default
@@ -326,9 +368,12 @@ impl JobFlags {
 }
 
 impl PhaseSpec {
-    /// The thread phases that this phase is lowered to, over `mapping`. The workload `exec` becomes
-    /// two, and `accesses` applies to the second.
-    fn lowered(&self, mapping: &MappingSpec) -> Result<Vec<ThreadPhaseSpec>, Error> {
+    /// The thread phases that this phase is lowered to, over `mapping` and its open file. The
+    /// workload `exec` becomes two, and `accesses` applies to the second.
+    ///
+    /// # Errors
+    /// An unknown workload, and a key that does not go with it.
+    pub fn lowered(&self, mapping: &MappingSpec) -> Result<Vec<ThreadPhaseSpec>, Error> {
         if self.workload.as_deref() != Some(EXEC) {
             return Ok(vec![self.lowered_one(mapping)?]);
         }
@@ -366,7 +411,7 @@ impl PhaseSpec {
         };
         if workload.is_some_and(Workload::is_read) {
             let (offset, len) = (mapping.offset.clone(), mapping.len.clone());
-            return Ok(ThreadPhaseSpec { open: Some(OPEN.to_string()), offset, len, ..phase });
+            return Ok(ThreadPhaseSpec { open: Some(mapping.open.clone()), offset, len, ..phase });
         }
         if self.bs.is_some() {
             let (other, remedy) =
@@ -374,7 +419,7 @@ impl PhaseSpec {
             return Err(Error::Conflict { flag: "bs", other, remedy });
         }
         Ok(ThreadPhaseSpec {
-            mapping: Some(MAPPING.to_string()),
+            mapping: Some(mapping.name.clone()),
             write: mapping.private && !workload.is_some_and(Workload::is_exec),
             ..phase
         })

@@ -1,9 +1,14 @@
-//! Which values of a job came from flags, so that error messages name the flag.
+//! Where the values of a job came from, so that error messages name the flag, or the line of a job
+//! file without tables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::Error;
-use crate::flags::Flag;
+use crate::flags::{Flag, JobFlags};
+use crate::size::shorten;
 
 /// The flags that set values of a job. They do not change the job, so all origins compare equal.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +19,66 @@ pub struct Origins {
     pub(crate) is_flat: bool,
     /// Phases are `[[phase]]` tables, so messages number them.
     pub(crate) has_phases: bool,
+    /// Lines of the job file without tables that set values.
+    pub lines: KeyLines,
+}
+
+/// The lines of a job file without tables, by key.
+#[derive(Clone, Debug, Default)]
+pub struct KeyLines {
+    /// For phase number, or 0 outside of phases, and key: line number from 1, and its text.
+    lines: BTreeMap<(usize, String), (usize, String)>,
+}
+
+impl KeyLines {
+    /// The lines of the job file `text`.
+    pub fn from_toml(text: &str) -> KeyLines {
+        let (file, _) = DeTable::parse_recoverable(text);
+        let mut lines = KeyLines::default();
+        lines.add(text, 0, file.get_ref());
+        lines
+    }
+
+    fn add(&mut self, text: &str, phase: usize, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let start = key.span().start.min(text.len());
+            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+            let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
+            self.lines.insert((phase, key.get_ref().to_string()), (line + 1, shown));
+            let phases: &[Spanned<DeValue<'_>>] = match value.get_ref() {
+                DeValue::Array(values) if phase == 0 => values,
+                _ => &[],
+            };
+            for (number, value) in (1..).zip(phases) {
+                if let DeValue::Table(table) = value.get_ref() {
+                    self.add(text, number, table);
+                }
+            }
+        }
+    }
+
+    /// These lines without those of the keys that `flags` sets.
+    pub fn without(mut self, flags: &JobFlags) -> KeyLines {
+        for flag in flags.given() {
+            self.lines.retain(|(_, key), _| key != flag.key);
+        }
+        self
+    }
+
+    /// `error`, naming the line and the key instead of the flag if a line set the value.
+    pub fn name_line(&self, error: Error) -> Error {
+        let place = match &error {
+            Error::InPhase { number, error } => (*number, &**error),
+            error => (0, error),
+        };
+        let (phase, Error::Flag { flag, error: cause }) = place else { return error };
+        // The number of streams is part of the workload.
+        let key = flag.split(' ').next().unwrap_or_default().replace('-', "_");
+        let Some((line, text)) = self.lines.get(&(phase, key.clone())) else { return error };
+        let table = if phase == 0 { String::new() } else { format!("phase {phase}: ") };
+        let message = format!("{table}'{key}': {cause}");
+        Error::JobFile { line: *line, text: text.clone(), message }
+    }
 }
 
 impl PartialEq for Origins {
@@ -46,7 +111,7 @@ impl Origins {
 
     /// `error`, naming the flag instead of the key if a flag set the value.
     pub(crate) fn name_flags(&self, error: Error) -> Error {
-        self.in_table("", error)
+        self.lines.name_line(self.in_table("", error))
     }
 
     /// [`Self::name_flags`] for an error in `table`.

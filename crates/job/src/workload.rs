@@ -52,7 +52,7 @@ pub const THRASH: &str = "thrash";
 pub const FOLIO_OPS: &str = "folio-ops";
 
 /// Name of a workload of two phases: [`Workload::ExecCold`], then [`Workload::ExecRandom`].
-pub(crate) const EXEC: &str = "exec";
+pub const EXEC: &str = "exec";
 
 /// Names without parameters.
 const PLAIN: [(&str, Workload); 9] = [

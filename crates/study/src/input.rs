@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, JobFlags, JobSpec, format_size};
+use filemap_job::{Elf, JobFlags, JobSpec, KeyLines, format_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -19,11 +19,15 @@ pub const MAX_JOB_BYTES: u64 = 16 << 20;
 /// Maximum size of an accesses file, in bytes.
 const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 
-/// Parses the job file at `path`.
-pub fn job_file(path: &str) -> Result<JobFlags, Error> {
+/// Parses the job file without tables at `path`, and returns the lines of its keys too.
+///
+/// # Errors
+/// When it cannot be read, or has tables or unknown keys.
+pub fn job_file(path: &str) -> Result<(JobFlags, KeyLines), Error> {
     let text = read("job file", path, MAX_JOB_BYTES)?;
-    JobFlags::from_toml(&text)
-        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
+    let flags = JobFlags::from_toml(&text)
+        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })?;
+    Ok((flags, KeyLines::from_toml(&text)))
 }
 
 /// Loads the accesses files that `spec` names into it, unless they are loaded already.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use filemap_job::program::THRASH;
-use filemap_job::{Job, JobFlags, JobSpec, Record, shell_word};
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, shell_word};
 use filemap_model::Profile;
 
 use crate::error::Error;
@@ -18,13 +18,19 @@ use crate::variants::Variant;
 /// The source of a job before flags are applied.
 #[derive(Clone, Debug)]
 pub enum JobSource {
-    /// Flags only, or a job file with the same keys.
-    Flags(Box<JobFlags>),
+    /// Flags only, or a job file with the same keys and the lines of these.
+    Flags(Box<JobFlags>, KeyLines),
     /// A job file with tables.
     Tables(Box<JobSpec>),
     /// A recording. Each sentence states an approximation: where the job differs from the recorded
     /// program.
     Recording(Box<JobSpec>, Vec<String>),
+}
+
+impl Default for JobSource {
+    fn default() -> Self {
+        JobSource::Flags(Box::default(), KeyLines::default())
+    }
 }
 
 /// The job of a command.
@@ -59,12 +65,15 @@ impl JobInput {
     pub fn spec_with(&self, changes: &JobFlags) -> Result<JobSpec, Error> {
         let flags = self.flags.clone().overlay(changes.clone());
         let (tables, error) = match &self.source {
-            JobSource::Flags(own) => {
+            JobSource::Flags(own, lines) => {
+                let lines = lines.clone().without(&flags);
                 let mut flags = own.as_ref().clone().overlay(flags);
                 if flags.is_thrash() {
                     host::resolve_cpus(&mut flags);
                 }
-                let mut spec = JobSpec::from_flags(&flags)?;
+                let spec = JobSpec::from_flags(&flags);
+                let mut spec = spec.map_err(|error| self.in_line(lines.name_line(error)))?;
+                spec.origins.lines = lines;
                 input::accesses_files(&mut spec)?;
                 return Ok(spec);
             }
@@ -72,20 +81,7 @@ impl JobInput {
                 (spec.as_ref().clone(), self.name())
             }
         };
-        let mut spec = tables.with_flags(&flags).map_err(|cause| match cause {
-            filemap_job::Error::SeveralTables { flag, table } => Error::Usage(format!(
-                "--{flag} is for a job with one [[{table}]], and {error} is not; remove the flag, \
-                 or put its value into {error}"
-            )),
-            filemap_job::Error::OfThrash { flag } => Error::Usage(format!(
-                "--{flag} is for --workload {THRASH}, and {error} is a program; remove the flag"
-            )),
-            filemap_job::Error::IsThrash => Error::Usage(format!(
-                "--workload {THRASH} is a program of its own, and so is {error}; remove the flag, \
-                 or give it without {error}"
-            )),
-            cause => cause.into(),
-        })?;
+        let mut spec = tables.with_flags(&flags).map_err(|cause| with_flag(&error, cause))?;
         input::accesses_files(&mut spec)?;
         Ok(spec)
     }
@@ -97,7 +93,7 @@ impl JobInput {
 
     /// Whether the job comes from a job file with tables, or from a recording.
     pub fn has_tables(&self) -> bool {
-        !matches!(self.source, JobSource::Flags(_))
+        !matches!(self.source, JobSource::Flags(..))
     }
 
     /// Where the job of a recording differs from the recorded program; `None` for other jobs.
@@ -138,9 +134,16 @@ impl JobInput {
     /// # Errors
     /// When the job is invalid.
     pub fn validate_for(&self, spec: &JobSpec, release: Option<&str>) -> Result<Job, Error> {
-        spec.validate(release).map_err(|error| {
-            if self.has_tables() { self.named(error.into()) } else { error.into() }
-        })
+        spec.validate(release).map_err(|error| self.in_line(error))
+    }
+
+    /// `error`, with the path of the job file if it is about a line or a table of that.
+    fn in_line(&self, error: filemap_job::Error) -> Error {
+        if self.has_tables() || matches!(error, filemap_job::Error::JobFile { .. }) {
+            self.named(error.into())
+        } else {
+            error.into()
+        }
     }
 
     fn named(&self, error: Error) -> Error {
@@ -160,6 +163,9 @@ impl JobInput {
         use filemap_kernel::Error as KernelError;
         use filemap_model::Error as ModelError;
         let is_of_file = match &error {
+            Error::Job(error @ filemap_job::Error::JobFile { .. }) => {
+                return self.in_line(error.clone());
+            }
             Error::Model(error) => matches!(
                 error,
                 ModelError::Bus { .. }
@@ -177,21 +183,19 @@ impl JobInput {
         if is_of_file && is_program { self.named(error) } else { error }
     }
 
-    /// The command `name` that repeats `job`, a variant of this job: file and flags as given, plus
-    /// the kernel version whose rules the model used if neither names it.
-    pub fn command(&self, name: &str, job: &Job) -> String {
+    /// The command `name` that repeats `job`, a variant of this job: file and flags as given, then
+    /// `words`, plus the kernel version whose rules the model used if neither names it.
+    pub fn command(&self, name: &str, job: &Job, words: &[String]) -> String {
         let mut flags = self.flags.clone();
-        if self.path.is_none() && !matches!(job.engine, filemap_job::EngineKind::Kernel) {
+        if self.path.is_none() && !matches!(job.engine, EngineKind::Kernel) {
             flags.kernel.get_or_insert(job.rules.kernel.name().to_string());
         }
-        self.command_of(name, &flags)
+        self.command_with(name, &flags, words)
     }
 
-    /// The command `name` with the file of this job, and `flags`.
-    pub fn command_of(&self, name: &str, flags: &JobFlags) -> String {
-        let words = ["filemap".to_string(), name.to_string()];
-        let file = self.path.as_deref().map(shell_word);
-        words.into_iter().chain(file).chain(flags.flags()).collect::<Vec<_>>().join(" ")
+    /// The command `name` with the file of this job, `flags` and `words`.
+    pub fn command_with(&self, name: &str, flags: &JobFlags, words: &[String]) -> String {
+        repeat_command(name, self.path.as_slice(), flags, words)
     }
 
     /// Text of the job file; for a recording, the command that shows it.
@@ -216,6 +220,21 @@ impl JobInput {
         Ok(spec)
     }
 
+    /// `spec`, a job of a search that begins with this one, in `variant`.
+    ///
+    /// # Errors
+    /// When a setting does not apply to the job, or it is invalid.
+    pub fn validate_variant(&self, spec: &JobSpec, variant: &Variant) -> Result<Job, Error> {
+        let settings = variant.applied(&JobFlags::default());
+        let name = || self.path.clone().unwrap_or_else(|| "a job of the search".to_string());
+        let spec = spec.clone().with_flags(&settings);
+        let mut spec = spec.map_err(|cause| variant.error(with_flag(&name(), cause)))?;
+        for (name, advice) in variant.advice_at() {
+            spec.advise(Some(name), &advice).map_err(|error| variant.error(error.into()))?;
+        }
+        self.validate(&spec).map_err(|error| variant.error(error))
+    }
+
     /// Resolves the job on this machine, and validates it.
     ///
     /// # Errors
@@ -228,6 +247,33 @@ impl JobInput {
         kernel_match::check(&job)?;
         Ok(PlannedJob { input: self, job, profile, warnings: found.warnings })
     }
+}
+
+/// The error `cause` of a flag for the job called `job`.
+fn with_flag(job: &str, cause: filemap_job::Error) -> Error {
+    match cause {
+        filemap_job::Error::SeveralTables { flag, table } => Error::Usage(format!(
+            "--{flag} is for a job with one [[{table}]], and {job} is not; remove the flag, or put \
+             its value into {job}"
+        )),
+        filemap_job::Error::OfThrash { flag } => Error::Usage(format!(
+            "--{flag} is for --workload {THRASH}, and {job} is a program; remove the flag"
+        )),
+        filemap_job::Error::IsThrash => Error::Usage(format!(
+            "--workload {THRASH} is a program of its own, and so is {job}; remove the flag, or \
+             give it without {job}"
+        )),
+        cause => cause.into(),
+    }
+}
+
+/// The command `name` that repeats a report: job files, flags, and `words` that are quoted already.
+pub fn repeat_command(name: &str, files: &[String], flags: &JobFlags, words: &[String]) -> String {
+    let mut command = vec!["filemap".to_string(), name.to_string()];
+    command.extend(files.iter().map(|file| shell_word(file)));
+    command.extend(flags.flags());
+    command.extend_from_slice(words);
+    command.join(" ")
 }
 
 /// A validated job, ready to run.

@@ -41,9 +41,9 @@ pub fn check(seed: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Appends `--seeds` to `command`, if given.
-pub fn with_seeds(command: String, seeds: Option<u64>) -> String {
-    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
+/// The words of a command for its number of seeds, if given.
+pub fn words(seeds: Option<u64>) -> Vec<String> {
+    seeds.map(|seeds| format!("--seeds {seeds}")).into_iter().collect()
 }
 
 /// A job that was run with one seed.

@@ -2,7 +2,7 @@
 //!
 //! `cargo test --release -p filemap-study --test rent_or_buy -- --ignored --nocapture` prints them.
 
-use filemap_job::JobFlags;
+use filemap_job::{JobFlags, JobSpec};
 use filemap_model::{Profile, trace};
 use filemap_study::parallel;
 use filemap_study::search::JobSpace;
@@ -22,10 +22,10 @@ const READ: usize = 1;
 type Costs = [[f64; 2]; 3];
 
 /// `None` if the model cannot run the job.
-fn costs(job: &JobFlags) -> Option<Costs> {
+fn costs(job: &JobSpec) -> Option<Costs> {
     let mut costs = Costs::default();
     for (cost, series) in costs.iter_mut().zip(SERIES) {
-        let job = JobFlags { with: Some(series.to_string()), ..job.clone() };
+        let job = JobSpec { with: Some(series.to_string()), ..job.clone() };
         let job = job.validate(None).ok()?;
         let run = trace(&job, &Profile::DEFAULT, &mut ()).ok()?;
         let (time, read) = (run.elapsed_ns?, run.counters.bytes_read?);
@@ -34,9 +34,9 @@ fn costs(job: &JobFlags) -> Option<Costs> {
     Some(costs)
 }
 
-fn drawn(number: u64) -> JobFlags {
+fn drawn(number: u64) -> JobSpec {
     let fixed = JobFlags { kernel: Some("6.12".to_string()), ..JobFlags::default() };
-    JobSpace::new(fixed).random_job(SEED, number)
+    JobSpace::new(None, fixed).job(SEED, number).expect("the kernel goes with every job")
 }
 
 /// The policies that the series is compared with, each with its costs of a job.
@@ -97,7 +97,10 @@ fn random_jobs() {
                 ratio(&a.1, 3, what).total_cmp(&ratio(&b.1, 3, what))
             };
             let (number, costs) = differing.iter().max_by(worst).expect("jobs differ");
-            println!("the worst of all, job {number}: {costs:.0?}\n{}", drawn(*number).to_toml());
+            println!(
+                "the worst of all, job {number}: {costs:.0?}\n{}",
+                drawn(*number).to_short_toml()
+            );
         }
     }
 }
@@ -111,6 +114,7 @@ fn published_jobs() {
             let text = format!("file_size = '{gib}g'\nram = '8g'\nread_ahead_kb = 8192");
             let job = JobFlags::from_toml(&text).expect("keys of a job");
             let job = JobFlags { workload: Some(workload.to_string()), ..job };
+            let job = JobSpec::from_flags(&job).expect("published cells are jobs");
             let costs = costs(&job).expect("published cells are jobs");
             let [base, miss, ours] =
                 costs.map(|[us, kib]| format!("{:8.3} {:8.3}", kib / f64::from(1 << 20), us / 1e6));

@@ -76,10 +76,13 @@ fn advised(
     advice.warnings = warnings;
     let kernel = input.spec.kernel.clone();
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
-    let mut command = input.command("advise", &program);
-    command.extend(args.check.then_some(" --check"));
-    command.extend(args.runs.map(|runs| format!(" --runs {runs}")));
-    command.extend(args.change_settings.then_some(" --change-settings"));
+    let words = [
+        args.check.then(|| "--check".to_string()),
+        args.runs.map(|runs| format!("--runs {runs}")),
+        args.change_settings.then(|| "--change-settings".to_string()),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    let command = input.command("advise", &program, &words);
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&input.flags));
         let how = (args.runs.unwrap_or(DEFAULT_RUNS), args.change_settings);

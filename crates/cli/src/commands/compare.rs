@@ -2,7 +2,8 @@
 
 use filemap_job::{JobFlags, shell_word};
 use filemap_study::compare::{self, CompareOptions, JobFile, Plan};
-use filemap_study::seeds::with_seeds;
+use filemap_study::job_input::repeat_command;
+use filemap_study::seeds;
 
 use crate::Outcome;
 use crate::args::CompareArgs;
@@ -91,11 +92,11 @@ fn command(args: &CompareArgs) -> String {
     let named = |flag: &'static str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| format!("{flag} {}", shell_word(value))).collect()
     };
-    let mut words = vec!["filemap compare".to_string()];
-    words.extend(args.job_files.iter().map(|path| shell_word(path)));
-    words.extend(flags.flags());
-    words.extend(named("--variants", &args.variants));
-    words.extend(named("--image", &args.job.image));
-    words.extend(named("--modules", &args.job.modules));
-    with_seeds(words.join(" "), args.asked.repeated.seeds)
+    let words = [
+        named("--variants", &args.variants),
+        named("--image", &args.job.image),
+        named("--modules", &args.job.modules),
+        seeds::words(args.asked.repeated.seeds),
+    ];
+    repeat_command("compare", &args.job_files, &flags, &words.concat())
 }

@@ -2,6 +2,7 @@
 
 use filemap_job::{EngineKind, Job, JobFlags, JobSpec, shell_word};
 use filemap_study::conform::{self, ComparedKernel, ConformRecord, job_file};
+use filemap_study::job_input::repeat_command;
 
 use crate::Outcome;
 use crate::args::ConformArgs;
@@ -38,15 +39,16 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if args.pattern.is_empty() => conform::built_in().to_vec(),
         None => conform::select_patterns(&args.pattern)?,
     };
-    let words = args.pattern.iter().map(|name| format!(" --pattern {}", shell_word(name)));
-    let words = words.chain(args.first.then(|| " --first".to_string())).collect::<String>();
-    let flags = format!("{words}{}", on.flags());
+    let fuzz = args.fuzz.map(|jobs| format!("--fuzz {jobs} --seed {seed}"));
+    let names = args.pattern.iter().map(|name| format!("--pattern {}", shell_word(name)));
+    let words = fuzz.into_iter().chain(names).chain(args.first.then(|| "--first".to_string()));
+    let words: Vec<String> = words.collect();
     let command = |_: &Job| match args.fuzz {
-        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
-        None if is_job => input.command_of("conform", &input.flags),
-        None => format!("filemap conform{flags}"),
+        None if is_job => input.command_with("conform", &input.flags, &words),
+        _ => repeat_command("conform", &[], &on.flags(), &words),
     };
-    write_report(output, &conform::conform_jobs(&named, &on, args.first, &RealEngines, command)?)
+    let found = conform::conform_jobs(&named, &on, args.first, &RealEngines, command);
+    write_report(output, &found.map_err(|error| input.in_file(error))?)
 }
 
 /// Likewise for a job with tables.
@@ -64,7 +66,7 @@ fn conform_program(
     spec.on = Some(EngineKind::Kernel.to_string());
     input.resolve(&mut spec)?;
     let program = input.validate_for(&spec, Some(&on.release))?;
-    let command = input.command_of("conform", &input.flags);
+    let command = input.command_with("conform", &input.flags, &[]);
     let text = match input.approximations() {
         Some(_) => input.text(),
         None => job_file(&input.spec),

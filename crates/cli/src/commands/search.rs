@@ -4,7 +4,6 @@ use std::io::{IsTerminal, stderr};
 
 use filemap_job::JobFlags;
 use filemap_job::program::THRASH;
-use filemap_study::machine_profile;
 use filemap_study::search::{Goal, JobSpace, SearchOptions, variants_flag};
 use filemap_study::seeds;
 use filemap_study::variants::{self, Variant};
@@ -26,14 +25,13 @@ const DEFAULT_JOBS: u64 = 20_000;
 
 /// Searches for jobs in which two variants differ, or the second is worse.
 pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
-    let mut spec = args.job.spec.clone();
-    if spec.is_thrash() {
+    if args.job.spec.is_thrash() {
         return Err(Error::Usage(format!(
-            "--workload {THRASH} is a program, and search tries jobs of one file; compare it with \
-             filemap compare"
+            "--workload {THRASH} has flags of its own: give filemap search a job file of it, as \
+             filemap run --workload {THRASH} --show-job writes it"
         )));
     }
-    let (_, inputs) = job_input::read(None, &args.job)?;
+    let (input, inputs) = job_input::read(args.job_file.as_deref(), &args.job)?;
     let state = ("--state", args.state.as_deref());
     let mut output = args.report.open(&inputs, &[state])?;
     if output.take("--state").is_some_and(|state| state.is_stdout()) {
@@ -42,7 +40,9 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     }
     let files = args.output.map(JobFiles::new).transpose()?;
     let variants = variants::parse(&args.variants)?;
-    variants::check_one_file(&variants)?;
+    if !input.has_tables() {
+        variants::check_one_file(&variants)?;
+    }
     let [first, second] = variants.as_slice() else {
         return Err(Error::Usage(format!(
             "--variants {}: a search compares two variants; give two, as in --variants \
@@ -62,30 +62,34 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         (_, Some(metric), _) => Goal::Over(metric),
         _ => Goal::Differ,
     };
-    let profile = machine_profile::resolve_name(&mut spec.machine, spec.on.as_deref())?;
-    seeds::check(spec.seed)?;
-    let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    let flags = JobFlags { seed: None, ..args.job.spec.clone() };
-    let mut words = vec!["filemap search".to_string()];
-    words.extend(flags.flags());
+    seeds::check(input.flags.seed)?;
+    let seed = input.flags.seed.unwrap_or(DEFAULT_SEED);
+    let (space, profile, warnings) = JobSpace::from_input(&input)?;
     let variants = [first, second];
     let named = variants_flag(&variants.map(Variant::name));
-    words.push(format!("{named} {} --seed {seed}", String::from(goal)));
-    let command = words.join(" ");
+    let command = |jobs: Option<u64>| {
+        let flags = JobFlags { seed: None, ..input.flags.clone() };
+        let words = [named.clone(), String::from(goal), format!("--seed {seed}")];
+        let jobs = jobs.map(|jobs| format!("--jobs {jobs}"));
+        let words: Vec<String> = words.into_iter().chain(jobs).collect();
+        input.command_with("search", &flags, &words)
+    };
     let keeper = SearchKeeper { interrupts: InterruptCounter::begin(), state: args.state };
     let search = SearchOptions {
         variants,
         goal,
-        space: JobSpace::new(spec),
+        input: &input,
+        space,
         seed,
         jobs: args.jobs.or(if args.duration.is_some() { None } else { Some(DEFAULT_JOBS) }),
         limit: args.duration,
         profile,
         engines: &RealEngines,
         keeper: &keeper,
-        name: format!("{command}, filemap {}", env!("CARGO_PKG_VERSION")),
+        name: format!("{}, filemap {}", command(None), env!("CARGO_PKG_VERSION")),
+        warnings,
     };
-    let footer = search.footer(command)?;
+    let footer = search.footer()?;
     let found = search.run(keeper.read(&search)?)?;
     let is_interrupted = keeper.interrupts.times() > 0;
     if is_interrupted && found.drawn == 0 {
@@ -96,7 +100,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         tell_terminal();
     }
     let mut record = search.record(found, footer)?;
-    record.footer.command += &format!(" --jobs {}", record.drawn_jobs());
+    record.footer.command = command(Some(record.drawn_jobs()));
     // An interrupted search with a state file writes them once it has been resumed and completed.
     let goes_on = keeper.interrupts.times() > 0 && keeper.state.is_some();
     if let Some(files) = files.filter(|_| !goes_on) {

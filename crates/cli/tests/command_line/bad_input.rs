@@ -214,9 +214,15 @@ fn job_files() {
         ("exec = 1", &["line 1", "give true or false"]),
         ("workload = [", &["line 1"]),
         ("[[phase]]\nworkloads = \"random\"", &["line 2", "phase 1: unknown key 'workloads'"]),
-        ("file_size = \"1q\"\nworkload = \"first\"", &["--file-size: unknown unit 'q'"]),
+        (
+            "file_size = \"1q\"\nworkload = \"first\"",
+            &["line 1 ('file_size", "'file_size': unknown unit 'q'"],
+        ),
         ("file_size = \"1m\"\nworkload = \"first\"\n[[phase]]\nworkload = \"first\"", &["phase"]),
-        ("file_size = \"1m\"\n[[phase]]\nworkload = \"worst\"", &["phase 1", "'worst'"]),
+        (
+            "file_size = \"1m\"\n[[phase]]\nworkload = \"worst\"",
+            &["line 3", "phase 1: 'workload'", "'worst'"],
+        ),
     ]
     .into_iter()
     .enumerate()

@@ -79,6 +79,11 @@ fn recording_runs_like_its_job_file() {
     let one = |variants: &str| json(&format!("compare {taken} --variants {variants} --json -"));
     let compared = one("baseline,read_ahead_kb=16");
     assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
+    let found = json(&format!("search {taken} --variants baseline,p1 --differ --jobs 40 --json -"));
+    check("search", &found);
+    assert!(found["notes"][0].as_str().unwrap().contains("begin together"), "{}", found["notes"]);
+    let job = &found["groups"][0]["cases"][1]["job"];
+    assert!(job["file"].as_array().unwrap().len() == 1 && job["thread"].is_array(), "{job}");
     let explained = stdout(&format!("explain {taken}"));
     assert!(explained.contains("begin together"), "{explained}");
     assert!(

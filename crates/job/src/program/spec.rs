@@ -222,7 +222,7 @@ pub struct AfterSpec {
 
 impl ThreadPhaseSpec {
     /// Its accesses, without the name of the mapping or open file.
-    pub(super) fn accesses(&self) -> PhaseSpec {
+    pub fn accesses(&self) -> PhaseSpec {
         PhaseSpec {
             workload: self.workload.clone(),
             accesses: self.accesses,

@@ -19,7 +19,7 @@ use crate::input;
 use crate::job_input::JobInput;
 use crate::kernel_match;
 use crate::machine_profile;
-use crate::seeds::{self, with_seeds};
+use crate::seeds;
 use crate::variants::Variant;
 
 /// The planned variants of one job.
@@ -61,25 +61,16 @@ impl Plan {
             return Err(Error::Usage(format!("there is one variant only; give {remedy}")));
         }
         check(&planned, asked.apply)?;
-        let command = command(&input, on, &planned[0].job, variants, &images);
+        let command = command(&input, on, &planned[0].job, variants, &images, asked.seeds);
         let machine = spec.machine.clone();
         let of_planned = |planned: &PlannedVariant| match planned.job.machine.profile.as_deref() {
             name if name == machine.as_deref() => Ok(planned.found.on_device(profile)),
             name => Ok(planned.found.on_device(machine_profile::load_profile(name)?)),
         };
         let profiles = planned.iter().map(of_planned).collect::<Result<Vec<Profile>, Error>>()?;
-        let (names, jobs) = planned
-            .into_iter()
-            .map(|planned_variant| (planned_variant.variant, planned_variant.job))
-            .unzip();
-        Ok(Plan {
-            names,
-            jobs,
-            profiles,
-            command: with_seeds(command, asked.seeds),
-            input,
-            warnings: found.warnings,
-        })
+        let (names, jobs) =
+            planned.into_iter().map(|planned| (planned.variant, planned.job)).unzip();
+        Ok(Plan { names, jobs, profiles, command, input, warnings: found.warnings })
     }
 
     /// The job file that a letter quotes; `None` for a job that flags express completely.
@@ -230,6 +221,7 @@ fn command(
     first: &Job,
     variants: &[Variant],
     images: &[BootImage],
+    seeds: Option<u64>,
 ) -> String {
     let mut flags =
         JobFlags { on: None, with: None, image: None, modules: None, ..input.flags.clone() };
@@ -237,8 +229,8 @@ fn command(
     if input.path.is_none() && first.engine == EngineKind::Model && !has_kernel {
         flags.kernel.get_or_insert(first.rules.kernel.name().to_string());
     }
-    let mut words = vec![input.command_of("compare", &flags)];
-    words.extend(on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}")));
+    let on = on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}"));
+    let mut words: Vec<String> = on.collect();
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     words.push(format!("--variants {}", shell_word(&names.join(","))));
     let has_modules = images.iter().any(|image| image.modules.is_some());
@@ -247,7 +239,8 @@ fn command(
         let modules = image.modules.as_deref().or(has_modules.then_some(boot_images::NONE));
         words.extend(modules.map(|path| format!("--modules {}", shell_word(path))));
     }
-    words.join(" ")
+    words.extend(seeds::words(seeds));
+    input.command_with("compare", &flags, &words)
 }
 
 /// Refuses variants that differ in something the running kernel cannot switch between runs: its

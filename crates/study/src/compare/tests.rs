@@ -180,7 +180,7 @@ fn each_kernel_keeps_its_environment() {
 fn ran(mock: &Mock, keys: &str, variants: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
     let flags = JobFlags::from_toml(&text).unwrap();
-    let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
+    let input = JobInput::new(None, JobSource::default(), flags)?;
     let asked =
         CompareOptions { variants: vec![variants.to_string()], seeds, ..CompareOptions::default() };
     let variants = super::variants(&input, &asked)?;

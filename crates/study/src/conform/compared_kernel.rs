@@ -7,6 +7,7 @@ use filemap_kernel::journal::Journal;
 use super::bench::ConformBench;
 use crate::engine::Engines;
 use crate::error::Error;
+use crate::job_input::repeat_command;
 use crate::{host, input, kernel_match, seeds};
 
 /// The kernel that is compared with the model.
@@ -73,31 +74,36 @@ impl ComparedKernel {
 
     /// Commands that show more about a printed job file, saved as `job.toml`.
     pub(super) fn commands(&self, rules: &Rules) -> Vec<String> {
-        let with = self.with.as_ref().map_or(String::new(), |with| format!(" --with {with}"));
-        let rules = format!(" --kernel {}{with}", rules.kernel.name());
+        let model = JobFlags {
+            kernel: Some(rules.kernel.name().to_string()),
+            with: self.with.clone(),
+            ..JobFlags::default()
+        };
         let kernel = match &self.image {
-            Some(_) => ComparedKernel { rules: None, with: None, ..self.clone() }.flags(),
-            None => " --on kernel".to_string(),
+            Some(_) => JobFlags { kernel: None, with: None, ..self.flags() },
+            None => JobFlags { on: Some("kernel".to_string()), ..JobFlags::default() },
+        };
+        let command = |name: &str, flags: &JobFlags, words: &[String]| {
+            repeat_command(name, &["job.toml".to_string()], flags, words)
         };
         vec![
-            format!("filemap conform job.toml{}", self.flags()),
-            format!("filemap run job.toml{rules} --log -"),
-            format!("filemap explain job.toml{rules}"),
-            format!("filemap explain job.toml{kernel}"),
+            command("conform", &self.flags(), &[]),
+            command("run", &model, &["--log -".to_string()]),
+            command("explain", &model, &[]),
+            command("explain", &kernel, &[]),
         ]
     }
 
-    /// The flags that select this kernel, each after a blank.
-    pub fn flags(&self) -> String {
+    /// The flags that select this kernel.
+    pub fn flags(&self) -> JobFlags {
         let (image, modules) = self.image.clone().unzip();
-        let spec = JobFlags {
+        JobFlags {
             kernel: self.rules.clone(),
             with: self.with.clone(),
             image,
             modules: modules.flatten(),
             ..JobFlags::default()
-        };
-        spec.flags().iter().map(|word| format!(" {word}")).collect()
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::reason::DifferenceKey;
 use super::record::Finding;
 use crate::engine::Progress;
 use crate::error::Error;
-use crate::random_jobs::shrink;
+use crate::random_jobs::{shrink, with_accesses};
 
 /// Maximum number of jobs tried while shrinking one.
 const MAX_ATTEMPTS: usize = 150;
@@ -89,18 +89,6 @@ pub(super) fn shrink_job(
     let job = (trying.validate)(&spec)?;
     let text = job_file(&JobSpec { read_ahead_kb: job.spec.read_ahead_kb, ..spec });
     Ok(SmallestJob { text, found, is_all })
-}
-
-/// `spec`, from which `job` was made, with the resolved number of accesses of each phase, so that
-/// it can be reduced.
-fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
-    let mut spec = spec.clone();
-    for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {
-        for (phase, resolved) in thread.phase.iter_mut().zip(&resolved.phase) {
-            (phase.accesses, phase.fraction) = (resolved.accesses, resolved.fraction);
-        }
-    }
-    spec
 }
 
 /// Whether the model decides differently in `job` with the series `like`.

@@ -17,7 +17,7 @@ use super::trace_explainer::TraceExplainer;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::job_input::{JobInput, PlannedJob};
-use crate::seeds::{self, with_seeds};
+use crate::seeds;
 use crate::{console, host, input, provenance, traced_job};
 
 /// Refuses jobs that the kernel engine cannot trace.
@@ -88,7 +88,7 @@ pub fn run(
     let pages = |sources: &PerOrigin<SourceTotal>| sources.iter().map(|(_, own)| own.pages).sum();
     let pages_read: Vec<u64> = explanation.mappings.iter().map(pages).collect();
     let remedies = Remedies::try_settings(job, profile, &record, &pages_read)?;
-    let command = with_seeds(input.command("explain", job), seeds);
+    let command = input.command("explain", job, &seeds::words(seeds));
     Ok(ExplainRecord::new(explanation, job, &record, remedies, command))
 }
 

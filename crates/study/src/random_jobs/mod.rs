@@ -1,18 +1,72 @@
-//! Generates random single-file jobs, and shrinks jobs that reproduce something.
+//! Generates random jobs with a single mapping, and shrinks jobs that reproduce something.
 
 mod shrink;
 
-use filemap_job::random::{self, Rng};
-use filemap_job::{JobFlags, PhaseSpec, SizeText};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
-pub use shrink::{Shrinks, shrink};
+use filemap_job::random::{self, Rng};
+use filemap_job::{Job, JobFlags, JobSpec, PhaseSpec, SizeText};
+
+pub use shrink::shrink;
 
 /// Page size of generated jobs, in bytes.
 pub const PAGE: u64 = 4096;
 
-/// `pages` as a size; `None` for 0.
+/// `pages` pages as a size.
 pub fn size(pages: u64) -> Option<SizeText> {
     Some(SizeText((pages * PAGE).to_string()))
+}
+
+/// Pages of a size, rounded up; 0 without one.
+pub fn pages(size: Option<&SizeText>) -> u64 {
+    size.and_then(|size| size.bytes().ok()).unwrap_or(0).div_ceil(PAGE)
+}
+
+/// `spec`, of which `job` was made, with the number of accesses of each phase instead of a fraction.
+pub(crate) fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
+    let mut spec = spec.clone();
+    for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {
+        for (phase, resolved) in thread.phase.iter_mut().zip(&resolved.phase) {
+            (phase.accesses, phase.fraction) = (resolved.accesses, resolved.fraction);
+        }
+    }
+    spec
+}
+
+/// Removes `phases` of thread `number` of `job`. Phases that waited for one of them wait for the
+/// phase before it.
+pub(crate) fn remove_phases(job: &mut JobSpec, number: usize, phases: Range<usize>) {
+    let name = job.thread[number].name.clone().unwrap_or_else(|| (number + 1).to_string());
+    job.thread[number].phase.drain(phases.clone());
+    let (start, end) = (phases.start as u64, phases.end as u64);
+    for phase in job.thread.iter_mut().flat_map(|thread| &mut thread.phase) {
+        for after in phase.after.iter_mut().filter(|after| after.thread == name) {
+            after.phase = if after.phase > end {
+                after.phase - (end - start)
+            } else {
+                after.phase.min(start)
+            };
+        }
+        phase.after.retain(|after| after.phase > 0);
+    }
+}
+
+/// Removes mappings, opens and files that no phase uses. A job that flags describe keeps its own.
+pub(crate) fn remove_unused_tables(job: &mut JobSpec) {
+    if job.is_single_mapping() {
+        return;
+    }
+    let JobSpec { file, open, mapping, thread, .. } = job;
+    let phases = || thread.iter().flat_map(|thread| &thread.phase);
+    let mapped: BTreeSet<&String> =
+        phases().flat_map(|phase| [&phase.mapping, &phase.map, &phase.unmap]).flatten().collect();
+    mapping.retain(|mapping| mapped.contains(&mapping.name));
+    let opened: BTreeSet<&String> = phases().filter_map(|phase| phase.open.as_ref()).collect();
+    open.retain(|open| {
+        opened.contains(&open.name) || mapping.iter().any(|mapping| mapping.open == open.name)
+    });
+    file.retain(|file| open.iter().any(|open| open.file == file.name));
 }
 
 /// Random job `number` of the sequence for `seed`. A running kernel can execute every such job.

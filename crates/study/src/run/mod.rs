@@ -23,7 +23,7 @@ use crate::job_input::PlannedJob;
 use crate::json::{in_one_line, to_json};
 use crate::measures::RecordMeasurements;
 use crate::record::{self, spreads, values};
-use crate::seeds::{self, with_seeds};
+use crate::seeds;
 use crate::setup;
 use crate::spread;
 use crate::stats::{MAD, SampleStats};
@@ -56,7 +56,7 @@ pub fn run(
     planned.warn(&mut record, asked.seeds, seeds::process_cpu_time() - begun)?;
     let PlannedJob { input, job, profile, .. } = planned;
     let history = if asked.history { explain::run_history(&job, &profile, &record)? } else { None };
-    let command = with_seeds(input.command("run", &job), asked.seeds);
+    let command = input.command("run", &job, &seeds::words(asked.seeds));
     Ok(RunRecord::new(record, &job, history, command))
 }
 

@@ -10,7 +10,7 @@ use crate::job_input::{JobInput, JobSource};
 fn json(mock: &Mock, keys: &str, seeds: Option<u64>) -> Result<Value, Error> {
     let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
     let flags = JobFlags::from_toml(&text).unwrap();
-    let input = JobInput::new(None, JobSource::Flags(Box::default()), flags)?;
+    let input = JobInput::new(None, JobSource::default(), flags)?;
     let asked = RunOptions { seeds, apply: false, history: false };
     let record = run(input.plan()?, mock, asked)?;
     Ok(serde_json::from_str(&record.report(false).record_json).unwrap())

@@ -1,16 +1,20 @@
 //! Record and report of a search.
 
 use filemap_job::record::RecordKind;
-use filemap_job::{Job, JobFlags, Run};
+use filemap_job::{Job, JobSpec, Run};
 use serde::{Deserialize, Serialize};
 
 use super::goal::{Goal, RunCost};
+use super::rounds::JOB_FILE;
 use crate::footer::Footer;
 use filemap_report::units::number;
 use filemap_report::{Column, Head, Part, Report, Table, csv_column, csv_table};
 
 /// Maximum number of mechanisms in a report; JSON and CSV have all.
 const MAX_SHOWN_MECHANISMS: usize = 10;
+
+/// Maximum size of a job file in a report; JSON and `--output` have all.
+const MAX_SHOWN_JOB_BYTES: usize = 4000;
 
 /// Record of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -42,7 +46,7 @@ pub struct SearchRecord {
 /// Jobs of one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MechanismGroup {
-    /// The difference: the first decision that differs, or for thrash the wait that changes most.
+    /// The first decision that differs, or that only times differ.
     pub mechanism: String,
     /// Number of jobs found.
     pub jobs: u64,
@@ -64,15 +68,15 @@ pub struct SearchCase {
     pub first: RunCost,
     /// Its cost in the second variant.
     pub second: RunCost,
-    /// The job, with the keys of a job file.
-    pub job: JobFlags,
+    /// The job, with the tables of a job file.
+    pub job: JobSpec,
     /// Command that repeats it; JOB.toml stands for a file with the job.
     pub command: String,
 }
 
 impl SearchCase {
     /// The job of `spec`, which is `job`, with its `runs` in both variants.
-    pub(super) fn new(spec: JobFlags, job: &Job, runs: [&Run; 2]) -> Self {
+    pub(super) fn new(spec: JobSpec, job: &Job, runs: [&Run; 2]) -> Self {
         let [first, second] = runs.map(RunCost::from_run);
         let accesses = job.accesses().map(|phase| phase.accesses).sum();
         SearchCase { accesses, first, second, job: spec, ..SearchCase::default() }
@@ -165,8 +169,11 @@ impl SearchRecord {
             self.change(case),
             count_text(case.accesses, "access", "accesses"),
         );
-        let file = case.command.starts_with("filemap compare JOB.toml ");
-        let file = file.then(|| format!("\n\n# JOB.toml\n{}", case.job.to_toml().trim_end()));
+        let has_file = case.command.split(' ').any(|word| word == JOB_FILE);
+        let file = has_file.then(|| case.job.to_short_toml()).map(|file| match file.trim_end() {
+            file if file.len() <= MAX_SHOWN_JOB_BYTES => format!("\n\n# {JOB_FILE}\n{file}"),
+            _ => format!("\n\n# {JOB_FILE} is long: --output writes it to a directory"),
+        });
         let repeated = format!("{}{}", case.command, file.unwrap_or_default());
         [Part::Paragraph(text), Part::Preformatted(repeated)]
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
 use filemap_job::record::{RecordKind, SCHEMA};
-use filemap_job::{Job, JobFlags, Record, shell_word};
+use filemap_job::{Job, JobFlags, JobSpec, Record, shell_word};
 use filemap_model::{Digest, ModelEngine, Profile, trace};
 
 use super::draw::JobSpace;
@@ -25,16 +25,19 @@ use super::state::{SearchControl, SearchState};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::input;
+use crate::job_input::{JobInput, JobSource};
 use crate::machine_profile;
 use crate::parallel;
 use crate::provenance;
-use crate::random_jobs::{self, shrink};
+use crate::random_jobs::shrink;
 use crate::variants::Variant;
 
 /// Maximum number of shrinking attempts for each of [`CASES`]: the worst jobs are longer and get
 /// fewer.
 const MAX_SHRINK_ATTEMPTS: [usize; 3] = [600, 150, 150];
+
+/// Stands for a file with the job in commands of cases.
+pub(super) const JOB_FILE: &str = "JOB.toml";
 
 /// Hint on how to save a search.
 const WITH_STATE: &str = "with --state FILE the same command continues a search where it stopped";
@@ -45,6 +48,8 @@ pub struct SearchOptions<'a, E> {
     pub variants: [&'a Variant; 2],
     /// The goal.
     pub goal: Goal,
+    /// The job that the search begins with, or what its jobs have in common.
+    pub input: &'a JobInput,
     /// The jobs to search.
     pub space: JobSpace,
     /// Seed of the jobs.
@@ -62,6 +67,8 @@ pub struct SearchOptions<'a, E> {
     /// The command without its limits, and filemap's version: saved states of other searches are
     /// refused.
     pub name: String,
+    /// Warnings for the reader of the report.
+    pub warnings: Vec<String>,
 }
 
 impl<E: Engines + Sync> SearchOptions<'_, E> {
@@ -86,13 +93,13 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         {
             let before = found.drawn;
             let end = self.jobs.unwrap_or(u64::MAX).min(before + ROUND_JOBS);
-            let specs: Vec<_> = (before..end).map(|job| self.spec(job, &found)).collect();
+            let jobs: Vec<_> = (before..end).map(|job| self.draw_job(job, &found)).collect();
             // A shared index: jobs not taken come after all that were.
             let next = AtomicUsize::new(0);
-            let fates = parallel::map(vec![(); specs.len()], |()| {
+            let fates = parallel::map(vec![(); jobs.len()], |()| {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let is_tried = before == 0 && at == 0 || goes_on();
-                let fate = is_tried.then(|| self.try_job(specs[at].clone())).transpose()?;
+                let fate = is_tried.then(|| self.try_drawn(jobs[at].clone())).transpose()?;
                 progress.advance();
                 Ok::<_, Error>((at, fate))
             })?;
@@ -131,9 +138,9 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     }
 
     /// Job `number`: every second one is a variation of a finding.
-    fn spec(&self, number: u64, found: &SearchFindings) -> JobFlags {
+    fn draw_job(&self, number: u64, found: &SearchFindings) -> Result<JobSpec, filemap_job::Error> {
         if number.is_multiple_of(2) || found.mechanisms.is_empty() {
-            return self.space.random_job(self.seed, number);
+            return self.space.job(self.seed, number);
         }
         let mut rng = Rng(Rng(!self.seed).next() ^ number);
         let number = rng.below(found.mechanisms.len() as u64) as usize;
@@ -143,16 +150,18 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         self.space.vary_job(&like.job, &mut rng)
     }
 
-    fn try_job(&self, spec: JobFlags) -> Result<DrawOutcome, Error> {
-        let [first, second] = self.variants;
-        let release = input::host_release();
-        let job = |variant: &Variant| {
-            variant.apply_to(&spec).validate(release.as_deref()).map_err(Error::from)
-        };
-        let jobs = match (job(first), job(second)) {
-            (Ok(first), Ok(second)) => [first, second],
-            (Err(error), _) => return Ok(DrawOutcome::LeftOut(first.error(error))),
-            (_, Err(error)) => return Ok(DrawOutcome::LeftOut(second.error(error))),
+    fn try_drawn(&self, spec: Result<JobSpec, filemap_job::Error>) -> Result<DrawOutcome, Error> {
+        match spec {
+            Ok(spec) => self.try_job(spec),
+            Err(error) => Ok(DrawOutcome::LeftOut(error.into())),
+        }
+    }
+
+    fn try_job(&self, spec: JobSpec) -> Result<DrawOutcome, Error> {
+        let jobs = self.variants.map(|variant| self.input.validate_variant(&spec, variant));
+        let jobs = match jobs {
+            [Ok(first), Ok(second)] => [first, second],
+            [Err(error), _] | [_, Err(error)] => return Ok(DrawOutcome::LeftOut(error)),
         };
         if jobs[0] == jobs[1] {
             return Ok(DrawOutcome::Alike);
@@ -166,8 +175,14 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             (Err(error), _) | (_, Err(error)) => return Ok(DrawOutcome::LeftOut(error.into())),
         };
         let case = SearchCase::new(spec, &jobs[0], [&first, &second]);
-        if of_first == of_second || self.goal.gain(&case.first, &case.second).is_none() {
+        let is_same =
+            of_first == of_second && (self.goal == Goal::Differ || case.first == case.second);
+        if is_same || self.goal.gain(&case.first, &case.second).is_none() {
             return Ok(DrawOutcome::Same);
+        }
+        if of_first == of_second {
+            let mechanism = "the same decisions take another time".to_string();
+            return Ok(DrawOutcome::Found(mechanism, Box::new(case)));
         }
         Ok(match mechanism::find_mechanism([&jobs[0], &jobs[1]], &self.profile)? {
             None => DrawOutcome::Same,
@@ -180,6 +195,9 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     /// # Errors
     /// Errors of the model.
     pub fn restore(&self, mut state: SearchState) -> Result<Option<SearchFindings>, Error> {
+        for group in state.found.mechanisms.values_mut() {
+            group.cases.iter_mut().for_each(|case| self.space.restore_files(&mut case.job));
+        }
         let kept = cases(state.found.mechanisms.values_mut());
         let are_so = parallel::map(kept, |(mechanism, _, case)| {
             Ok::<_, Error>(match self.try_job(case.job.clone())? {
@@ -197,7 +215,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     /// Errors of the model.
     pub fn record(&self, found: SearchFindings, footer: Footer) -> Result<SearchRecord, Error> {
         let before = self.keeper.interruptions();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.warnings.iter().map(|text| format!("{text}.")).collect();
         if before > 0 {
             notes.push(match self.keeper.path() {
                 Some(_) => format!(
@@ -228,26 +246,20 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         })
     }
 
-    /// The footer of the record that `command` repeats.
+    /// The footer of the record, without the command that repeats it.
     ///
     /// # Errors
     /// If no job can run with these machine keys.
-    pub fn footer(&self, command: String) -> Result<Footer, Error> {
+    pub fn footer(&self) -> Result<Footer, Error> {
         let record = |variant: &Variant| {
-            let of_variant = variant.apply_to(&JobFlags::default());
+            let kernel = variant.value("kernel").map(String::from);
             // Any job: the footer only depends on the engine and machine.
-            let place = JobFlags {
-                workload: Some("first".to_string()),
-                accesses: Some(1),
-                file_size: random_jobs::size(1),
-                ..self.space.machine_keys(of_variant.kernel)
-            };
-            let job = place.validate(input::host_release().as_deref())?;
-            let ran = ModelEngine { profile: self.profile }.job_runs(&job, Vec::new());
-            Ok::<_, Error>(Record::from_job_runs(&job, provenance::stamped(ran)))
+            let job = self.input.validate(&self.space.machine_job(kernel)?)?;
+            let ran = ModelEngine { profile: self.profile }.ran(&job, Vec::new());
+            Ok::<_, Error>(Record::of(&job, provenance::stamped(ran)))
         };
         let [first, second] = self.variants;
-        Ok(Footer::new(&[record(first)?, record(second)?], command))
+        Ok(Footer::new(&[record(first)?, record(second)?], String::new()))
     }
 
     /// Findings by mechanism, the largest ratio first, each job shrunk unless there were more than
@@ -278,7 +290,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         before: u32,
     ) -> Result<SearchCase, Error> {
         let (ratio, cost) = case.gain(self.goal);
-        let still = |spec: &JobFlags| -> Result<Option<SearchCase>, Error> {
+        let still = |spec: &JobSpec| -> Result<Option<SearchCase>, Error> {
             if self.keeper.interruptions() > before || !self.space.has(spec) {
                 return Ok(None);
             }
@@ -289,7 +301,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             let holds = [true, now_ratio >= ratio, now_cost >= cost][of];
             Ok((now == mechanism && holds).then_some(*case))
         };
-        let first = |specs: &[JobFlags]| {
+        let first = |specs: &[JobSpec]| {
             for (at, spec) in specs.iter().enumerate() {
                 if let Some(case) = still(spec)? {
                     return Ok(Some((at, case)));
@@ -301,34 +313,23 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             shrink(&case.job.clone(), case, MAX_SHRINK_ATTEMPTS[of], |_| None, first)?;
         case.case = CASES[of].to_string();
         case.job.machine = case.job.machine.filter(|name| machine_profile::needs_flag(name));
-        let job = case.job.validate(input::host_release().as_deref())?;
-        let kernel = job.rules.kernel.name().to_string();
-        let flags = into_flags(JobFlags { kernel: Some(kernel), ..case.job.clone() });
-        let command = match flags.phase.as_slice() {
-            [] => format!("filemap compare {}", flags.flags().join(" ")),
-            _ => "filemap compare JOB.toml".to_string(),
-        };
-        case.command = format!("{command} {}", variants_flag(&self.variants.map(Variant::name)));
+        case.command = self.case_command(&case.job)?;
         Ok(case)
     }
-}
 
-/// `job` with its only phase as flags, if flags can express it: a phase with a seed of its own
-/// stays in a job file.
-fn into_flags(mut job: JobFlags) -> JobFlags {
-    match job.phase.pop() {
-        Some(only) if job.phase.is_empty() && only.seed.is_none() => JobFlags {
-            workload: only.workload,
-            accesses: only.accesses,
-            accesses_file: only.accesses_file,
-            fraction: only.fraction,
-            bs: only.bs,
-            ..job
-        },
-        last => {
-            job.phase.extend(last);
-            job
-        }
+    /// The command that compares the variants of `spec`: with flags if they describe it, else with
+    /// [`JOB_FILE`].
+    fn case_command(&self, spec: &JobSpec) -> Result<String, Error> {
+        let flags = spec.to_flags().filter(|flags| flags.phase.is_empty());
+        let input = match flags {
+            Some(flags) => JobInput::new(None, JobSource::default(), flags)?,
+            None => {
+                let source = JobSource::Tables(Box::new(spec.clone()));
+                JobInput::new(Some(JOB_FILE), source, JobFlags::default())?
+            }
+        };
+        let job = input.validate(spec)?;
+        Ok(input.command("compare", &job, &[variants_flag(&self.variants.map(Variant::name))]))
     }
 }
 

@@ -6,7 +6,7 @@ use super::findings::{ROUND_JOBS, SearchFindings};
 use crate::error::Error;
 
 /// Version of the file format.
-const STATE_VERSION: u32 = 3;
+const STATE_VERSION: u32 = 4;
 
 /// Interruptions of a search, and storage of its state.
 pub trait SearchControl: Sync {
