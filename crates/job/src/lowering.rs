@@ -171,6 +171,7 @@ impl JobSpec {
         }
         let is_lowered = self.is_lowered();
         let mut spec = self.overlay(flags);
+        spec.origins.lines.remove(flags);
         if let Some(advice) = &flags.advice {
             spec.advise(None, advice)?;
         }

@@ -57,12 +57,11 @@ impl KeyLines {
         }
     }
 
-    /// These lines without those of the keys that `flags` sets.
-    pub fn without(mut self, flags: &JobFlags) -> KeyLines {
+    /// Removes the lines of the keys that `flags` sets.
+    pub fn remove(&mut self, flags: &JobFlags) {
         for flag in flags.given() {
             self.lines.retain(|(_, key), _| key != flag.key);
         }
-        self
     }
 
     /// `error`, naming the line and the key instead of the flag if a line set the value.

@@ -66,7 +66,8 @@ impl JobInput {
         let flags = self.flags.clone().overlay(changes.clone());
         let (tables, error) = match &self.source {
             JobSource::Flags(own, lines) => {
-                let lines = lines.clone().without(&flags);
+                let mut lines = lines.clone();
+                lines.remove(&flags);
                 let mut flags = own.as_ref().clone().overlay(flags);
                 if flags.is_thrash() {
                     host::resolve_cpus(&mut flags);

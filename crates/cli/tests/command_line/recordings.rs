@@ -81,7 +81,7 @@ fn recording_runs_like_its_job_file() {
     assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
     let found = json(&format!("search {taken} --variants baseline,p1 --differ --jobs 40 --json -"));
     check("search", &found);
-    assert!(found["notes"][0].as_str().unwrap().contains("begin together"), "{}", found["notes"]);
+    assert!(found["notes"].to_string().contains("begin together"), "{}", found["notes"]);
     let job = &found["groups"][0]["cases"][1]["job"];
     assert!(job["file"].as_array().unwrap().len() == 1 && job["thread"].is_array(), "{job}");
     let explained = stdout(&format!("explain {taken}"));

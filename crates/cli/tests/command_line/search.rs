@@ -258,7 +258,7 @@ fn begins_with_a_given_job() {
         let path = scratch.file(name, text);
         let directory = scratch.path(&format!("{name}.found"));
         let search =
-            format!("search {path} --variants baseline,vma-bound --differ --fs xfs --seed 2");
+            format!("search {path} --fs xfs --variants baseline,vma-bound --differ --seed 2");
         let found = json(&format!("{search} --jobs 60 --json - -o {directory}"));
         assert_eq!(found["command"], format!("filemap {search} --jobs 60"));
         let groups = found["groups"].as_array().unwrap();
@@ -302,7 +302,7 @@ fn unsearchable_job_is_a_one_line_error() {
             2,
             &["'0s'", "--duration", "such as 60s"],
         ),
-        ("/nowhere.toml --differ --variants baseline,p1", 4, &["/nowhere.toml"]),
+        ("/nowhere.toml --differ --variants baseline,p1", 2, &["/nowhere.toml"]),
         ("--differ --variants baseline,p1 --on kernel", 2, &["unexpected argument '--on'"]),
         ("--differ --variants baseline,p1 --workload folio-ops", 2, &["filemap folio-ops"]),
         ("--differ --variants baseline,p1 --workload thrash", 2, &["--show-job"]),
