@@ -59,7 +59,7 @@ impl KeyLines {
 
     /// Removes the lines of the keys that `flags` sets.
     pub fn remove(&mut self, flags: &JobFlags) {
-        for flag in flags.given() {
+        for flag in flags.present() {
             self.lines.retain(|(_, key), _| key != flag.key);
         }
     }

@@ -226,7 +226,7 @@ impl JobInput {
     /// # Errors
     /// When a setting does not apply to the job, or it is invalid.
     pub fn validate_variant(&self, spec: &JobSpec, variant: &Variant) -> Result<Job, Error> {
-        let settings = variant.applied(&JobFlags::default());
+        let settings = variant.apply_to(&JobFlags::default());
         let name = || self.path.clone().unwrap_or_else(|| "a job of the search".to_string());
         let spec = spec.clone().with_flags(&settings);
         let mut spec = spec.map_err(|cause| variant.error(with_flag(&name(), cause)))?;

@@ -244,7 +244,7 @@ fn file_of(job: &JobSpec, mapping: &MappingSpec) -> Option<usize> {
 fn mapped_pages(job: &JobSpec, mapping: &MappingSpec) -> u64 {
     let file = || {
         let file = &job.file[file_of(job, mapping)?];
-        let found = file.found.as_ref().map(|found| SizeText::of(found.size_bytes));
+        let found = file.found.as_ref().map(|found| SizeText::from_bytes(found.size_bytes));
         let all = pages(file.size.as_ref().or(found.as_ref()));
         Some(all.saturating_sub(pages(mapping.offset.as_ref())))
     };

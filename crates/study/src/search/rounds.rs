@@ -255,8 +255,8 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             let kernel = variant.value("kernel").map(String::from);
             // Any job: the footer only depends on the engine and machine.
             let job = self.input.validate(&self.space.machine_job(kernel)?)?;
-            let ran = ModelEngine { profile: self.profile }.ran(&job, Vec::new());
-            Ok::<_, Error>(Record::of(&job, provenance::stamped(ran)))
+            let ran = ModelEngine { profile: self.profile }.job_runs(&job, Vec::new());
+            Ok::<_, Error>(Record::from_job_runs(&job, provenance::stamped(ran)))
         };
         let [first, second] = self.variants;
         Ok(Footer::new(&[record(first)?, record(second)?], String::new()))
