@@ -56,7 +56,8 @@ pub struct FolioUsers {
 
 /// Decides about the folio `met`.
 ///
-/// Mirrors `madvise_cold_or_pageout_pte_range`, 6.1, 6.6, 6.12 and 6.18. Test: `tests/cold_or_pageout.rs`.
+/// Mirrors `madvise_cold_or_pageout_pte_range`, 6.1, 6.6, 6.12 and 6.18. Test:
+/// `tests/cold_or_pageout.rs`.
 pub fn advised_action(
     mapped: &MappedFolio,
     users: &FolioUsers,

@@ -48,8 +48,8 @@ impl OutputFile {
         }
     }
 
-    /// [`OutputFile::open`] for an output that is written over a long time: until finished it is named
-    /// `path.part`, which is left behind if this process is killed.
+    /// [`OutputFile::open`] for an output that is written over a long time: until finished it is
+    /// named `path.part`, which is left behind if this process is killed.
     ///
     /// # Errors
     /// If it cannot be written to, or `path.part` exists.

@@ -26,7 +26,7 @@ impl Random {
         self.0 % bound
     }
 
-    /// `count` runs of `pages` consecutive pages at random positions in a file of `file_pages` pages.
+    /// `count` runs of `pages` consecutive pages at random positions in a file of `file_pages`.
     pub fn runs(&mut self, count: u64, pages: u64, file_pages: u64) -> Vec<u64> {
         let starts: Vec<u64> = (0..count).map(|_| self.below(file_pages - pages)).collect();
         starts.into_iter().flat_map(|start| start..start + pages).collect()

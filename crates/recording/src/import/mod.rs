@@ -137,7 +137,7 @@ fn no_faults_error(kind: TraceFormat, name: &str, imported: &ImportStats) -> Imp
     ImportError::NoFaults { name: name.to_string(), what: reason, remedy }
 }
 
-/// Calls `add_line` with each line of `trace`, without line terminator and with invalid UTF-8 replaced.
+/// Calls `add_line` with each line of `trace`, without terminator and with invalid UTF-8 replaced.
 /// Overlong lines are split. Returns the number of lines.
 fn each_line(
     mut trace: impl BufRead,

@@ -34,7 +34,8 @@ pub fn conform_program(
             ComparedJob { name, text, spec: None, job: program, file, finding }
         });
     // No decisions about a file that is not accessed.
-    let untouched = |compared_job: &ComparedJob| matches!(&compared_job.finding, Finding::Compared(found) if found.decisions == 0);
+    let untouched =
+        |job: &ComparedJob| matches!(&job.finding, Finding::Compared(own) if own.decisions == 0);
     let (untouched, mut compared): (Vec<ComparedJob>, Vec<ComparedJob>) =
         compared.partition(untouched);
     if compared.is_empty() {

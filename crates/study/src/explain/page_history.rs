@@ -13,7 +13,7 @@ use super::recorder::{HistoryRecorder, Mark};
 pub(super) struct PageHistory {
     chunks: BTreeMap<u64, Box<[CachedPage; CHUNK_PAGES as usize]>>,
     pub(super) mapped: FileRanges,
-    /// Pages by cause. A page is counted when it leaves the cache, or in [`PageHistory::settle_rest`].
+    /// Pages by cause, counted when they leave the cache or in [`PageHistory::settle_rest`].
     pub(super) totals: PerOrigin<PageTotal>,
     pub(super) sources: PerOrigin<SourceTotal>,
     pub(super) evicted: u64,

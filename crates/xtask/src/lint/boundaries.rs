@@ -56,7 +56,7 @@ const CORE_ORDER: [&str; 13] = [
     "readahead",
     "fault",
     "page_cache",
-    "advised",
+    "cold_or_pageout",
     "plain",
 ];
 
