@@ -30,7 +30,7 @@ const TESTS: &[harness::Test<KernelImage>] = harness::tests![
     #[ignore = "boots a guest"]
     warning_has_its_job,
     #[ignore = "boots a guest"]
-    reports_blocked_and_looping_kernels,
+    reports_looping_kernel,
     #[ignore = "boots a guest"]
     kills_after_timeouts,
     #[ignore = "boots a guest"]
@@ -101,28 +101,11 @@ fn in_guest(payload: &str, log: &mut JobLog) -> Result<String, String> {
             lines.into_iter().try_for_each(write).map_err(|error| error.to_string())?;
             Ok("warned".into())
         }
-        "wait" => wait_in_kernel(),
         "spin" => spin(),
         _ => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
     }
-}
-
-/// Waits in the kernel, where only a signal could end the wait: for a child with the same memory,
-/// which sleeps.
-fn wait_in_kernel() -> ! {
-    extern "C" fn sleep(_: *mut libc::c_void) -> libc::c_int {
-        loop {
-            // SAFETY: it only waits.
-            unsafe { libc::pause() };
-        }
-    }
-    let stack = Box::leak(vec![0_u128; 4096].into_boxed_slice()).as_mut_ptr_range().end;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the stack is never freed, and the child touches nothing else.
-    unsafe { libc::clone(sleep, stack.cast(), flags, std::ptr::null_mut()) };
-    unreachable!("the child never ends");
 }
 
 /// Loops without letting any other thread run on its CPU.
@@ -230,18 +213,15 @@ fn warning_has_its_job(image: &KernelImage) {
     assert_eq!(notices.collect::<Vec<_>>(), [expected]);
 }
 
-fn reports_blocked_and_looping_kernels(image: &KernelImage) {
-    let ends = [("wait", "has been blocked for 5 s"), ("spin", "no sign of life in 5 s")];
-    for (payload, words) in ends {
-        let mut guest = image.start(&tasks(&["cached", payload], 90)).expect("a boot");
-        guest.next_answer().expect("what came before");
-        let started = Instant::now();
-        let error = guest.next_answer().expect_err("a job without end");
-        println!("{payload}, after {:.1} s: {error}", started.elapsed().as_secs_f64());
-        assert!(matches!(error, Error::KernelCrash { .. }), "{error}");
-        assert!(error.to_string().contains(words), "{error}");
-        assert!(guest.is_over());
-    }
+fn reports_looping_kernel(image: &KernelImage) {
+    let mut guest = image.start(&tasks(&["cached", "spin"], 90)).expect("a boot");
+    guest.next_answer().expect("what came before");
+    let started = Instant::now();
+    let error = guest.next_answer().expect_err("a job without end");
+    println!("after {:.1} s: {error}", started.elapsed().as_secs_f64());
+    assert!(matches!(error, Error::KernelCrash { .. }), "{error}");
+    assert!(error.to_string().contains("no sign of life in 5 s"), "{error}");
+    assert!(guest.is_over());
 }
 
 /// Reports about silent guests.

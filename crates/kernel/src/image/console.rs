@@ -1,15 +1,11 @@
-//! Finds panics, oopses, warnings and stalls in the console output of a guest kernel.
+//! Finds panics, oopses and warnings in the console output of a guest kernel.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 /// Written to the kernel log by the guest when a job begins, followed by the job's number.
 pub(super) const JOB_MARK: &str = "filemap: job ";
-
-/// Written to the kernel log by the guest before the description of a permanently blocked task.
-pub(super) const BLOCKED_MARK: &str = "filemap: blocked: ";
 
 /// Maximum number of lines kept of an incident, and of characters of a line.
 const MAX_LINES: usize = 80;
@@ -19,7 +15,7 @@ const MAX_LINE_CHARS: usize = 400;
 const MAX_SUMMARY_FRAMES: usize = 5;
 
 /// Prefixes of lines after which no figure of this boot is reliable.
-const CRASHES: [&str; 10] = [
+const CRASHES: [&str; 9] = [
     "BUG: unable to handle",
     "BUG: kernel NULL pointer dereference",
     "BUG: KASAN:",
@@ -29,12 +25,11 @@ const CRASHES: [&str; 10] = [
     "Oops:",
     "general protection fault",
     "Kernel panic - not syncing",
-    BLOCKED_MARK,
 ];
 
-/// Prefixes of messages from detectors based on elapsed time: soft and hard lockups, RCU stalls.
-const STALLS: [&str; 4] =
-    ["BUG: soft lockup", "BUG: workqueue lockup", "INFO: rcu", "Watchdog detected hard LOCKUP"];
+/// Prefixes of reports by the kernel's watchdogs, which go by elapsed time: a guest that gets no
+/// processor time of its host prints them too. [`Watch`](super::watch::Watch) goes by QEMU's.
+const WATCHDOGS: [&str; 2] = ["BUG: soft lockup", "BUG: workqueue lockup"];
 
 /// Prefixes of warnings, after which the kernel continues.
 const WARNINGS: [&str; 6] =
@@ -47,9 +42,6 @@ pub enum IncidentKind {
     Warning,
     /// The kernel stopped or hangs, or its state is corrupt.
     Crash,
-    /// Something took too long by the kernel's clock. A guest that gets no CPU time from its host
-    /// reports the same.
-    Stall,
 }
 
 /// A warning, oops, panic or hang that a guest kernel reported.
@@ -96,14 +88,6 @@ impl Incident {
         let frames = if sure.is_empty() { unsure } else { sure };
         let names = frames.into_iter().map(|line| function(line.trim_start_matches("? ")));
         names.take(MAX_SUMMARY_FRAMES).collect()
-    }
-
-    /// How long a task or CPU was stuck, from the message of a soft lockup or hung task.
-    pub(super) fn stall_time(&self) -> Option<Duration> {
-        let line = self.lines.first()?;
-        let (_, after) = line.split_once("stuck for ").or(line.split_once("for more than "))?;
-        let digits = after.split(|character: char| !character.is_ascii_digit()).next()?;
-        digits.parse().ok().map(Duration::from_secs)
     }
 
     /// Whether this is a boot warning that says nothing about jobs. Warnings raised while init runs
@@ -176,10 +160,9 @@ impl ConsoleParser {
         }
         let Some(open) = &mut self.open else { return };
         if open.lines.len() < MAX_LINES && line.chars().any(char::is_alphanumeric) {
-            let text = line.strip_prefix(BLOCKED_MARK).unwrap_or(line);
-            open.lines.push(text.chars().take(MAX_LINE_CHARS).collect());
+            open.lines.push(line.chars().take(MAX_LINE_CHARS).collect());
         }
-        if ["</TASK>", "---[ end", BLOCKED_MARK].iter().any(|end| line.starts_with(end)) {
+        if ["</TASK>", "---[ end"].iter().any(|end| line.starts_with(end)) {
             self.close();
         }
     }
@@ -187,12 +170,10 @@ impl ConsoleParser {
 
 /// The kind of the incident that `line` begins, if it begins one.
 fn incident_kind(line: &str) -> Option<IncidentKind> {
-    let text = ["watchdog: ", "rcu: "].into_iter().find_map(|source| line.strip_prefix(source));
-    let text = text.unwrap_or(line);
+    let text = line.strip_prefix("watchdog: ").unwrap_or(line);
     let begins_with = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
-    let is_hung_task = text.starts_with("INFO: task ") && text.contains(" blocked for more than ");
-    if begins_with(&STALLS) || is_hung_task || text.contains("Watchdog detected hard LOCKUP") {
-        Some(IncidentKind::Stall)
+    if begins_with(&WATCHDOGS) {
+        None
     } else if begins_with(&CRASHES) || is_numbered_oops(text) {
         Some(IncidentKind::Crash)
     } else {
@@ -288,7 +269,7 @@ mod tests {
 
     #[test]
     fn first_line_tells_the_kind() {
-        use IncidentKind::{Crash, Stall, Warning};
+        use IncidentKind::{Crash, Warning};
         let cases = [
             ("BUG: kernel NULL pointer dereference, address: 0000000000000008", Crash),
             ("kernel BUG at mm/readahead.c:512!", Crash),
@@ -296,10 +277,6 @@ mod tests {
             ("divide error: 0000 [#1] PREEMPT SMP NOPTI", Crash),
             ("BUG: KASAN: slab-out-of-bounds in page_cache_ra_order+0x1f2/0x3a0", Crash),
             ("Kernel panic - not syncing: planted", Crash),
-            ("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]", Stall),
-            ("rcu: INFO: rcu_sched self-detected stall on CPU", Stall),
-            ("INFO: task exe:39 blocked for more than 122 seconds.", Stall),
-            ("watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 1", Stall),
             ("WARNING: possible recursive locking detected", Warning),
             ("BUG: sleeping function called from invalid context at mm/filemap.c:1", Warning),
             ("UBSAN: array-index-out-of-bounds in mm/readahead.c:1:2", Warning),
@@ -308,13 +285,10 @@ mod tests {
             let found = only_incident(&format!("{JOB_MARK}0\n[    1.0][   T71] {first}\nmore\n"));
             assert_eq!((found.kind, found.lines[0].as_str()), (kind, first));
         }
-        let stuck = only_incident("watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]\n");
-        assert_eq!(stuck.stall_time(), Some(Duration::from_secs(4)));
-        let blocked = only_incident(&format!("{BLOCKED_MARK}exe:39 for 5 s: folio_wait+0x1\n"));
-        assert_eq!((blocked.kind, &blocked.lines[0][..6]), (Crash, "exe:39"));
         let harmless = "[    0.1] Spectre V2 : WARNING: x\n\
                         [    1.0] traps: a[1] general protection fault\n\
-                        [    2.0] EXT4-fs (vda): mounted [#1]\nfilemap: job 0\n";
+                        [    2.0] EXT4-fs (vda): mounted [#1]\nfilemap: job 0\n\
+                        [    3.0] watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [exe:39]\n";
         assert_eq!(incidents(harmless, 5), []);
     }
 

@@ -1,7 +1,7 @@
 //! The guest side: this program as init of the booted kernel.
 
 use std::any::Any;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous};
@@ -17,10 +18,12 @@ use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::channel::GuestChannel;
+use super::console::JOB_MARK;
 use super::frame::{self, FrameKind};
 use super::initramfs::{GuestSettings, SETTINGS_PATH};
 use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
-use super::{DiskFilesystem, IO_BYTES, heartbeat};
+use super::watch::{BEAT, BEAT_INTERVAL};
+use super::{DiskFilesystem, IO_BYTES};
 
 pub use super::channel::JobLog;
 
@@ -92,7 +95,9 @@ fn run_all(
     // Until the host stops the machine.
     loop {
         let (task, payload) = channel.await_task()?;
-        heartbeat::mark_job(task);
+        // Through the kernel log, in order with the kernel's own messages. The level is
+        // KERN_WARNING, which the console prints.
+        let _ = fs::write("/dev/kmsg", format!("<4>{JOB_MARK}{task}\n"));
         channel.send(FrameKind::Begun, task, b"").map_err(lost)?;
         let mut log = JobLog::new(channel, task);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -141,9 +146,22 @@ fn prepare_kernel(settings: &GuestSettings) -> Result<(), String> {
     for module in &settings.modules {
         load(module)?;
     }
-    heartbeat::start(port().map_err(|error| format!("open {PORT}: {error}"))?);
+    let port = port().map_err(|error| format!("open {PORT}: {error}"))?;
+    thread::Builder::new().spawn(move || beat(port)).expect("a guest has memory for a thread");
     use_classic_lru()?;
     keep_khugepaged_asleep()
+}
+
+/// Shows the host that the kernel schedules, by a byte on `port` in each [`BEAT_INTERVAL`].
+fn beat(mut port: File) {
+    // The highest priority. If the kernel refuses, the thread keeps the default policy.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads the parameter, which outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) };
+    loop {
+        let _ = port.write_all(&[BEAT]);
+        thread::sleep(BEAT_INTERVAL);
+    }
 }
 
 /// Drops the page cache and trims the disk, so that each job finds the machine as the first one
@@ -169,7 +187,7 @@ fn panic_message(who: &str, panic: &(dyn Any + Send)) -> String {
 
 fn load(module: &str) -> Result<(), String> {
     let path = format!("/modules/{module}.ko");
-    let bytes = std::fs::read(&path).map_err(|error| format!("read {path}: {error}"))?;
+    let bytes = fs::read(&path).map_err(|error| format!("read {path}: {error}"))?;
     match init_module(&bytes, c"") {
         // EEXIST: built in, or loaded by the kernel in the meantime.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
@@ -206,7 +224,7 @@ fn keep_khugepaged_asleep() -> Result<(), String> {
     }
     let started = Instant::now();
     while read(&file("full_scans"))?.trim() == "0" && started.elapsed() < SCAN_TIMEOUT {
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }
@@ -229,17 +247,17 @@ fn disk(serial: &str) -> Result<String, String> {
     let file = if Path::new(VIRTIO_DRIVER).exists() { "serial" } else { "device/serial" };
     let has_it = |name: &String| {
         let path = Path::new(DISKS).join(name).join(file);
-        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == serial)
+        fs::read_to_string(path).is_ok_and(|text| text.trim() == serial)
     };
     while started.elapsed() < DISK_TIMEOUT {
-        let disks = std::fs::read_dir(DISKS).into_iter().flatten().flatten();
+        let disks = fs::read_dir(DISKS).into_iter().flatten().flatten();
         let mut names = disks.filter_map(|disk| disk.file_name().into_string().ok());
         if let Some(name) = names.find(has_it)
             && Path::new("/dev").join(&name).exists()
         {
             return Ok(name);
         }
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     Err("the kernel found no disk: neither virtio_blk nor nvme is built in, and the modules have \
          no virtio_blk; give the --modules of its release"
@@ -282,11 +300,11 @@ fn send(bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn read(path: &str) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("read {path}: {error}"))
+    fs::read_to_string(path).map_err(|error| format!("read {path}: {error}"))
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("write {path}: {error}"))
+    fs::write(path, text).map_err(|error| format!("write {path}: {error}"))
 }
 
 /// The kernel flushes the list statistics every two seconds.
@@ -323,6 +341,6 @@ pub fn grow_active_list(bytes: u64) -> Result<(), String> {
     unsafe { mmap(null_mut(), (bytes - *length) as usize, ProtFlags::READ, flags, &disk, *length) }
         .map_err(|errno| failed(errno.into()))?;
     *length = bytes;
-    std::thread::sleep(STATISTICS);
+    thread::sleep(STATISTICS);
     Ok(())
 }

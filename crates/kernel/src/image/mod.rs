@@ -16,7 +16,6 @@ mod elf;
 mod error;
 mod frame;
 pub mod guest;
-mod heartbeat;
 mod initramfs;
 mod kernel_file;
 mod machine;

@@ -1,6 +1,5 @@
 //! Watches a running guest from the host: its console and its heartbeat.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -24,16 +23,6 @@ const CONSOLE_QUIET_TIME: Duration = Duration::from_millis(700);
 /// How long a silent guest may take to react to an NMI before the silence alone is reported.
 const NMI_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A stall is credible if QEMU got at least half of the time as CPU time; otherwise the host was
-/// busy.
-const STALL_CPU_DIVISOR: u32 = 2;
-
-/// Duration of a stall whose message names none.
-const DEFAULT_STALL_TIME: Duration = Duration::from_secs(5);
-
-/// How long QEMU's CPU time is remembered.
-const CPU_HISTORY: Duration = Duration::from_secs(120);
-
 const READ_BYTES: usize = 64 << 10;
 
 /// State of watching one guest.
@@ -44,8 +33,6 @@ pub(super) struct Watch {
     /// Number of console bytes read.
     console_offset: u64,
     console_read_at: Instant,
-    /// CPU time of QEMU at earlier calls.
-    cpu_history: VecDeque<(Instant, Duration)>,
     beats: u64,
     /// CPU time of QEMU at the last beat; `None` before the first.
     cpu_at_beat: Option<Duration>,
@@ -63,7 +50,6 @@ impl Watch {
             parser: ConsoleParser::default(),
             console_offset: 0,
             console_read_at: Instant::now(),
-            cpu_history: VecDeque::new(),
             beats: 0,
             cpu_at_beat: None,
             silence_limit: SILENCE_CPU_TIME * factor,
@@ -82,7 +68,6 @@ impl Watch {
         send_nmi: impl FnOnce(),
     ) -> Vec<Incident> {
         let cpu = cpu_time(self.pid);
-        self.note_cpu_time(cpu);
         let mut bytes = vec![0; READ_BYTES];
         while let Ok(length @ 1..) = console.read_at(&mut bytes, self.console_offset) {
             self.console_offset += length as u64;
@@ -97,9 +82,7 @@ impl Watch {
             if self.nmi_sent_at.is_some() {
                 incident.lines.insert(0, self.silence_message());
             }
-            if incident.kind != IncidentKind::Stall || self.is_credible(&incident, cpu) {
-                new.push(incident);
-            }
+            new.push(incident);
         }
         self.has_failed |= new.iter().any(|incident| incident.kind != IncidentKind::Warning);
         if !has_exited && !self.has_failed {
@@ -108,25 +91,6 @@ impl Watch {
         new
     }
 
-    fn note_cpu_time(&mut self, cpu: Duration) {
-        let is_old = |(at, _): &(Instant, Duration)| at.elapsed() > CPU_HISTORY;
-        while self.cpu_history.get(1).is_some_and(is_old) {
-            self.cpu_history.pop_front();
-        }
-        self.cpu_history.push_back((Instant::now(), cpu));
-    }
-
-    /// Whether QEMU had enough CPU time during the stall. The detectors' thresholds are set after
-    /// the boot, so no stall during the boot is credible.
-    fn is_credible(&self, stall: &Incident, cpu: Duration) -> bool {
-        let time = stall.stall_time().unwrap_or(DEFAULT_STALL_TIME);
-        let is_before = |(at, _): &&(Instant, Duration)| at.elapsed() > time;
-        let before = self.cpu_history.iter().take_while(is_before).last();
-        let before = before.or(self.cpu_history.front()).map_or(cpu, |(_, cpu)| *cpu);
-        self.cpu_at_beat.is_some() && cpu - before >= time / STALL_CPU_DIVISOR
-    }
-
-    /// Sends an NMI to a silent guest, and reports a guest that does not react to it.
     fn check_silence(
         &mut self,
         port: &File,
@@ -231,19 +195,5 @@ mod tests {
         let found = guest.poll_until_incident();
         assert!(found[0].lines[0].starts_with("no sign of life"), "{found:?}");
         assert_eq!(found[0].lines[1], "Kernel panic - not syncing: NMI");
-    }
-
-    #[test]
-    fn stall_without_processor_time_is_ignored() {
-        let mut guest = Guest::new();
-        const STALL: &str = "watchdog: BUG: soft lockup - CPU#0 stuck for 4s! [init:71]\n";
-        guest.console.write_all(STALL.as_bytes()).unwrap();
-        assert_eq!(guest.poll(true), [], "the guest boots");
-        guest.port.write_all(&[BEAT]).unwrap();
-        assert_eq!(guest.poll(false), []);
-        guest.console.write_all(STALL.as_bytes()).unwrap();
-        assert_eq!(guest.poll(true), [], "QEMU had no processor");
-        guest.console.write_all(STALL.replace("4s", "0s").as_bytes()).unwrap();
-        assert_eq!(guest.poll(true)[0].kind, IncidentKind::Stall, "QEMU had all of the time");
     }
 }
