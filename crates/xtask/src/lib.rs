@@ -1,12 +1,11 @@
 //! What `cargo xtask` does: installation with man pages and completions, a Debian package, outputs
-//! shown in documents, the tour of its commands, mutants, and the repository's own lint.
+//! shown in documents, the tour of its commands, and the repository's own lint.
 #![forbid(unsafe_code)]
 
 pub mod install;
 pub mod lint;
 pub mod markdown;
 pub mod measured;
-pub mod mutants;
 pub mod outputs;
 pub mod repository;
 pub mod shell;

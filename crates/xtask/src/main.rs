@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{install, mutants, outputs, tour, tutorial};
+use xtask::{install, outputs, tour, tutorial};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -39,11 +39,8 @@ enum Task {
     /// Follows docs/TUTORIAL.md in a copy of this tree: its diffs have to apply, and its commands
     /// to print what it shows.
     Tutorial,
-    /// Applies the mutations of data/mutants.toml one by one in a copy of this tree: the test
-    /// named with each has to fail.
-    Mutants,
-    /// Regenerates the sections of documents that show outputs of commands, tables of
-    /// data/measured, and data/mutants.toml.
+    /// Regenerates the sections of documents that show outputs of commands and tables of
+    /// data/measured.
     Outputs {
         /// Change nothing; fail if a section differs.
         #[arg(long)]
@@ -74,7 +71,6 @@ fn main() -> Result<ExitCode> {
         Task::Deb => print_all(&[install::debian_package()?]),
         Task::Lint => return lint(),
         Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
-        Task::Mutants => return Ok(exit_code(mutants::run()?)),
         Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }

@@ -1,5 +1,5 @@
 //! `cargo xtask outputs`: regenerates the sections of documents that are made from something else:
-//! output of `filemap`, tables of `data/measured`, and the list of mutants. For example,
+//! output of `filemap`, and tables of `data/measured`. For example,
 //!
 //! ```text
 //! <!-- output: published mmap-miss; until: Random cells -->
@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::repository::{File, Repository, root};
-use crate::{markdown, measured, mutants};
+use crate::{markdown, measured};
 
 /// The kind of sections that hold the output of a command.
 const KIND: &str = "output";
@@ -49,8 +49,7 @@ pub fn refresh(check: bool) -> Result<Vec<String>> {
 /// When one cannot be made.
 pub fn from_data(document: &File, repository: &Repository) -> Result<String> {
     let measured = |words: &str| measured::show(words, &document.path, repository);
-    let text = markdown::regenerate(&document.text, measured::KIND, measured)?;
-    markdown::regenerate(&text, mutants::KIND, |_| mutants::table(repository))
+    markdown::regenerate(&document.text, measured::KIND, measured)
 }
 
 /// `document` with the output of each command, as `run` gives it.

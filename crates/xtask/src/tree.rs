@@ -1,4 +1,4 @@
-//! A copy of this source tree in which documents and mutants are tried out.
+//! A copy of this source tree in which a document is tried out.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf, absolute};
