@@ -17,42 +17,21 @@ use crate::recording;
 /// # Errors
 /// A file that cannot be read; a flag that conflicts with the job.
 pub fn read(path: Option<&str>, flags: &JobFlagValues) -> Result<(JobInput, Inputs), Error> {
-    let source = match path {
-        None => JobSource::default(),
-        Some(path) => match tables(path)? {
-            Some(source) => source,
-            None => {
-                let (flags, lines) = input::job_file(path)?;
-                JobSource::Flags(Box::new(flags), lines)
-            }
-        },
-    };
-    with_flags(path, source, flags)
-}
-
-/// The job of `source` at `path`, overridden by `flags`. Also returns the files that are read for
-/// it.
-///
-/// # Errors
-/// A flag that conflicts with the job.
-pub fn with_flags(
-    path: Option<&str>,
-    source: JobSource,
-    flags: &JobFlagValues,
-) -> Result<(JobInput, Inputs), Error> {
+    let source = path.map(read_source).transpose()?.unwrap_or_default();
     let input = JobInput::new(path, source, flags.spec.clone())?;
     let inputs = Inputs::from_flags(flags, &input);
     Ok((input, inputs))
 }
 
-/// Reads the recording or the job file with tables at `path`; `None` if it has no tables or cannot
-/// be read twice.
-///
-/// # Errors
-/// An empty or invalid file.
-pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
+/// Reads the recording or the job file at `path`. A file that cannot be read twice is a job file
+/// without tables.
+fn read_source(path: &str) -> Result<JobSource, Error> {
+    let flat = || {
+        let (flags, lines) = input::job_file(path)?;
+        Ok(JobSource::Flags(Box::new(flags), lines))
+    };
     let data = std::fs::metadata(path).ok().filter(Metadata::is_file);
-    let Some(data) = data else { return Ok(None) };
+    let Some(data) = data else { return flat() };
     if data.len() == 0 {
         let (expected, reason) = ("job file or recording", "it is empty".to_string());
         return Err(Error::Read { what: expected, path: path.to_string(), reason });
@@ -60,14 +39,14 @@ pub fn tables(path: &str) -> Result<Option<JobSource>, Error> {
     if recording::is_recording_path(path) {
         let job = recording::read_job(path)?;
         let approximations = job.approximations.iter().map(ToString::to_string).collect();
-        return Ok(Some(JobSource::Recording(Box::new(job.program), approximations)));
+        return Ok(JobSource::Recording(Box::new(job.program), approximations));
     }
     let text = input::read("job file", path, input::MAX_JOB_BYTES)?;
     if !JobSpec::is_meant(&text) {
-        return Ok(None);
+        return flat();
     }
-    let spec = JobSpec::from_toml(&text);
-    spec.map(|spec| Some(JobSource::Tables(Box::new(spec))))
+    JobSpec::from_toml(&text)
+        .map(|spec| JobSource::Tables(Box::new(spec)))
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 

@@ -31,13 +31,7 @@ use rustix::process::geteuid;
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
     let path = args.recording.clone();
     input::regular("recording", &path)?;
-    let file = job_input::tables(&path)?.ok_or_else(|| {
-        Error::Usage(format!(
-            "'{path}' has no tables, and filemap explain tries settings for such jobs; give a \
-             recording of filemap record, or a job file with tables"
-        ))
-    })?;
-    let (mut input, inputs) = job_input::with_flags(Some(&path), file, &args.job)?;
+    let (mut input, inputs) = job_input::read(Some(&path), &args.job)?;
     advised(&mut input, inputs, &path, args).map_err(|error| input.in_file(error))
 }
 

@@ -167,10 +167,10 @@ fn refuses_files_that_are_not_recordings() {
                  workload = 'random', accesses = 9 }]\n";
     let timed = scratch.file("timed.toml", timed);
     let path = scratch.file("r", recording(random(3)));
+    assert!(stdout(&format!("advise {job}")).contains("What would help"));
     for (args, code, words) in [
         (format!("advise {timed}"), 4, "give 'repeat' instead"),
         ("advise /nowhere/r".to_string(), 2, "'/nowhere/r'"),
-        (format!("advise {job}"), 2, "filemap explain"),
         (format!("advise {path} --workload random"), 2, "--workload"),
         (format!("advise {path} --runs 3"), 2, "--check"),
         (format!("advise {path} --on kernel"), 2, "--on"),

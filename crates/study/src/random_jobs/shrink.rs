@@ -160,6 +160,9 @@ fn fewer_threads(job: &JobSpec) -> impl Iterator<Item = Change<'_>> {
             for phase in job.thread.iter_mut().flat_map(|thread| &mut thread.phase) {
                 phase.after.retain(|after| Some(&after.thread) != removed.as_ref());
             }
+            for (number, thread) in job.thread.iter_mut().enumerate() {
+                thread.name = thread.name.take().filter(|name| *name != (number + 1).to_string());
+            }
         })
     };
     let fewer = job.thread.iter().enumerate().filter_map(|(number, thread)| {
