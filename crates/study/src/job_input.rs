@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use filemap_job::program::THRASH;
-use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, shell_word};
+use filemap_job::program::{FileSpec, THRASH};
+use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, SizeText, shell_word};
 use filemap_model::Profile;
 
 use crate::error::Error;
@@ -118,6 +118,12 @@ impl JobInput {
         })?;
         let mut warnings = self.approximations().unwrap_or_default().to_vec();
         warnings.append(&mut found.warnings);
+        if self.approximations().is_some() && spec.image.is_some() {
+            let made: usize = spec.file.iter_mut().map(|file| usize::from(forget_path(file))).sum();
+            let files = if made == 1 { "file" } else { "files" };
+            let text = format!("a booted kernel makes {made} {files} of the recorded size anew");
+            warnings.extend((made > 0).then_some(text));
+        }
         found.warnings = warnings;
         Ok(found)
     }
@@ -248,6 +254,14 @@ impl JobInput {
         kernel_match::check(&job)?;
         Ok(PlannedJob { input: self, job, profile, warnings: found.warnings })
     }
+}
+
+/// Replaces the path of `file` by its size, for a kernel that cannot read it; returns whether it
+/// had one. Programs keep theirs, as their segments are copied.
+fn forget_path(file: &mut FileSpec) -> bool {
+    let Some(found) = file.found.take_if(|found| found.elf.is_none()) else { return false };
+    (file.size, file.sparse) = (Some(SizeText::from_bytes(found.size_bytes)), found.sparse);
+    file.path.take().is_some()
 }
 
 /// The error `cause` of a flag for the job called `job`.

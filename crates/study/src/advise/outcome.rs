@@ -24,7 +24,11 @@ pub struct TrialOutcome {
 impl TrialOutcome {
     /// Outcome of `run` with `files` files, with its time at every latency.
     pub(super) fn from_run(run: &Run, files: usize) -> TrialOutcome {
-        let pages = |file: usize| run.files.get(file).and_then(|file| file.data_pages_read);
+        // The counters of a job with a single mapping are those of its file.
+        let pages = |file: usize| match run.files.get(file) {
+            Some(file) => file.data_pages_read,
+            None => run.counters.data_pages_read.filter(|_| files == 1),
+        };
         let files: Vec<u64> = (0..files).map(|file| pages(file).unwrap_or_default()).collect();
         TrialOutcome {
             data_pages_read: files.iter().sum(),
