@@ -46,22 +46,6 @@ pub enum EventKind {
         /// Its number.
         tid: u32,
     },
-    /// A program or library mapped by a process, used to resolve the callers of mappings. Only in
-    /// recordings of earlier versions.
-    Module {
-        /// The process.
-        process: u32,
-        /// Its path.
-        path: PathBuf,
-        /// Load bias, to be added to the addresses in its ELF headers.
-        address: u64,
-        /// Size of its address range from there, in bytes.
-        length_bytes: u64,
-        /// Its build ID (`NT_GNU_BUILD_ID`); empty if it has none or the file was gone.
-        build_id: Vec<u8>,
-        /// Modification time of the file, in nanoseconds since the epoch; 0 if unknown.
-        modified_ns: u64,
-    },
     /// Introduces a file.
     File {
         /// Its path.
@@ -92,9 +76,6 @@ pub enum EventKind {
         protection: u32,
         /// `MAP_` bits.
         flags: u32,
-        /// Call stack, innermost frame first: at most [`MAX_CALLERS`] addresses, each inside the
-        /// calling instruction. Only in recordings of earlier versions.
-        callers: Vec<u64>,
     },
     /// `munmap(2)`, or another mapping on top: removes a mapping or a part of it.
     Unmap {
@@ -192,6 +173,3 @@ pub enum EventKind {
         events: u64,
     },
 }
-
-/// Maximum stored callers of a mapping.
-pub const MAX_CALLERS: usize = 64;

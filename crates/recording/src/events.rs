@@ -5,12 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Problem;
-use crate::event::{EventKind, MAX_CALLERS, MappingPages};
+use crate::event::{EventKind, MappingPages};
 use crate::wire::{ByteReader, encode_number, encode_text};
 
 const PROCESS: u8 = 1;
 const THREAD: u8 = 2;
-const MODULE: u8 = 3;
 const FILE: u8 = 4;
 const OPEN: u8 = 5;
 const MAP: u8 = 6;
@@ -40,31 +39,15 @@ pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
             encode_path(bytes, program);
         }
         EventKind::Thread { process, tid } => kind(THREAD, &[u64::from(*process), u64::from(*tid)]),
-        EventKind::Module { process, path, address, length_bytes, build_id, modified_ns } => {
-            kind(MODULE, &[u64::from(*process), *address, *length_bytes, *modified_ns]);
-            encode_path(bytes, path);
-            encode_text(bytes, build_id);
-        }
         EventKind::File { path, size_bytes, device, inode } => {
             kind(FILE, &[*size_bytes, *device, *inode]);
             encode_path(bytes, path);
         }
         EventKind::Open { file } => kind(OPEN, &[u64::from(*file)]),
-        EventKind::Map {
-            open,
-            address,
-            length_bytes,
-            offset_bytes,
-            protection,
-            flags,
-            callers,
-        } => {
+        EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags } => {
             let (open, protection) = (u64::from(*open), u64::from(*protection));
             let flags = u64::from(*flags);
-            kind(MAP, &[open, *address, *length_bytes, *offset_bytes, protection, flags]);
-            let callers = &callers[..callers.len().min(MAX_CALLERS)];
-            encode_number(bytes, callers.len() as u64);
-            callers.iter().for_each(|caller| encode_number(bytes, *caller));
+            kind(MAP, &[open, *address, *length_bytes, *offset_bytes, protection, flags, 0]);
         }
         EventKind::Unmap { mapping, part: None } => kind(UNMAP, &[u64::from(*mapping)]),
         EventKind::Unmap { mapping, part: Some(MappingPages { first, pages }) } => {
@@ -110,13 +93,6 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
             let process = bytes.number_u32("the process of a thread")?;
             EventKind::Thread { process, tid: bytes.number_u32("the TID of a thread")? }
         }
-        MODULE => {
-            let process = bytes.number_u32("the process of a module")?;
-            let (address, length_bytes) = (bytes.number()?, bytes.number()?);
-            let (modified_ns, path) = (bytes.number()?, decode_path(bytes)?);
-            let build_id = bytes.text()?.to_vec();
-            EventKind::Module { process, path, address, length_bytes, build_id, modified_ns }
-        }
         FILE => {
             let (size_bytes, device, inode) = (bytes.number()?, bytes.number()?, bytes.number()?);
             EventKind::File { path: decode_path(bytes)?, size_bytes, device, inode }
@@ -128,9 +104,14 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
             let offset_bytes = bytes.number()?;
             let protection = bytes.number_u32("a protection")?;
             let flags = bytes.number_u32("a set of flags")?;
-            let callers = bytes.count("callers", MAX_CALLERS)?;
-            let callers = (0..callers).map(|_| bytes.number()).collect::<Result<_, _>>()?;
-            EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags, callers }
+            match bytes.number()? {
+                0 => {
+                    EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags }
+                }
+                more => {
+                    return Err(Problem::malformed(format!("a mapping has {more} more fields")));
+                }
+            }
         }
         UNMAP => EventKind::Unmap { mapping: decode_mapping(bytes)?, part: None },
         UNMAP_PART => {

@@ -25,27 +25,12 @@ fn words(event: &Event) -> String {
             format!("process {pid} {} {}", parent.map_or(0, |parent| parent + 1), hex(program))
         }
         EventKind::Thread { process, tid } => format!("thread {process} {tid}"),
-        EventKind::Module { process, path, address, length_bytes, build_id, modified_ns } => {
-            let texts = format!("{} {}", hex(path), hex_of(build_id));
-            format!("module {process} {address} {length_bytes} {modified_ns} {texts}")
-        }
         EventKind::File { path, size_bytes, device, inode } => {
             format!("file {size_bytes} {device} {inode} {}", hex(path))
         }
         EventKind::Open { file } => format!("open {file}"),
-        EventKind::Map {
-            open,
-            address,
-            length_bytes,
-            offset_bytes,
-            protection,
-            flags,
-            callers,
-        } => {
-            format!(
-                "map {open} {address} {length_bytes} {offset_bytes} {protection} {flags} \
-                 {callers:?}"
-            )
+        EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags } => {
+            format!("map {open} {address} {length_bytes} {offset_bytes} {protection} {flags} 0")
         }
         EventKind::Unmap { mapping, part: None } => format!("unmap {mapping}"),
         EventKind::Unmap { mapping, part: Some(MappingPages { first, pages }) } => {

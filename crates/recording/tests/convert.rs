@@ -31,7 +31,6 @@ fn map(open: u32, pages: u64, protection: u32, flags: u32) -> EventKind {
         offset_bytes: 0,
         protection,
         flags,
-        callers: Vec::new(),
     }
 }
 
@@ -299,9 +298,7 @@ proptest! {
 fn shift(what: &mut EventKind) {
     match what {
         EventKind::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
-        EventKind::Thread { process, .. }
-        | EventKind::Module { process, .. }
-        | EventKind::Exit { process } => {
+        EventKind::Thread { process, .. } | EventKind::Exit { process } => {
             *process += 1;
         }
         EventKind::Open { file } | EventKind::Truncate { file, .. } => *file += 1,

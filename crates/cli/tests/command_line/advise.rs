@@ -33,7 +33,6 @@ fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
             offset_bytes: 0,
             protection: 1,
             flags: 1,
-            callers: Vec::new(),
         },
     ];
     let touches = pages.map(|page| EventKind::Touch { mapping: 0, page, is_write: false });

@@ -129,7 +129,6 @@ fn recording(command: &[&str], path: &Path, protection: u32, more: Option<EventK
             offset_bytes: 0,
             protection,
             flags: 1,
-            callers: Vec::new(),
         },
         touch(1),
         touch(3000),

@@ -30,7 +30,6 @@ fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
             offset_bytes: 0,
             protection: 1,
             flags: 1,
-            callers: vec![1, 2],
         },
     );
     for number in 0..500u64 {

@@ -297,7 +297,6 @@ impl Assembly {
                 offset_bytes: part.offset_bytes,
                 protection: part.protection,
                 flags: part.flags,
-                callers: Vec::new(),
             },
         );
         self.space(observation).add(mapped);

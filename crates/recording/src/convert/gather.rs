@@ -95,8 +95,6 @@ impl RecordedProgram {
             }
             EventKind::File { path, size_bytes, .. } => self.add_file(path, size_bytes),
             EventKind::Open { file } => self.opens.push(self.same_files[file as usize]),
-            // Callers of mappings are no longer used.
-            EventKind::Module { .. } => {}
             EventKind::Map { open, length_bytes, offset_bytes, protection, flags, .. } => {
                 self.recorded_mappings.push(RecordedMapping {
                     open,

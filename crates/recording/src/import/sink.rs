@@ -136,18 +136,9 @@ impl<'a, W: Write> RecordingSink<'a, W> {
                 file
             }
         };
-        let callers = Vec::new();
         self.write_event(
             thread,
-            EventKind::Map {
-                open,
-                address,
-                length_bytes,
-                offset_bytes,
-                protection,
-                flags,
-                callers,
-            },
+            EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags },
         )?;
         mapping.index = Some(self.mappings);
         self.mappings += 1;

@@ -4,9 +4,9 @@ import struct
 import sys
 import zlib
 
-KINDS = {  # numbers, then texts or callers
-    1: ("process", 2, "text"), 2: ("thread", 2, ""), 3: ("module", 4, "texts"),
-    4: ("file", 3, "text"), 5: ("open", 1, ""), 6: ("map", 6, "callers"), 7: ("unmap", 1, ""),
+KINDS = {  # numbers, then whether a text follows
+    1: ("process", 2, "text"), 2: ("thread", 2, ""),
+    4: ("file", 3, "text"), 5: ("open", 1, ""), 6: ("map", 7, ""), 7: ("unmap", 1, ""),
     8: ("unmap", 3, ""), 9: ("protect", 4, ""), 10: ("move", 3, ""), 11: ("madvise", 4, ""),
     12: ("fadvise", 4, ""), 13: ("readahead", 3, ""), 14: ("read", 3, ""), 15: ("truncate", 2, ""),
     16: ("close", 1, ""), 17: ("exit", 1, ""), 18: ("lost", 1, ""),
@@ -79,11 +79,8 @@ def block(data):
         thread, waited = others.number(), wait(others.take(1)[0])
         name, numbers, behind = KINDS[others.take(1)[0]]
         fields = [others.number() for _ in range(numbers)]
-        if behind.startswith("text"):
-            for _ in range(2 if behind == "texts" else 1):
-                fields.append(others.take(others.number()).hex())
-        elif behind:
-            fields.append([others.number() for _ in range(others.number())])
+        if behind:
+            fields.append(others.take(others.number()).hex())
         yield (thread, waited, name, *fields)
     yield from touch
 

@@ -48,14 +48,6 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 program: path(&draft.text),
             }),
             2 => pick(counts.processes).map(|process| EventKind::Thread { process, tid: c as u32 }),
-            3 => pick(counts.processes).map(|process| EventKind::Module {
-                process,
-                path: path(&draft.text),
-                address: b,
-                length_bytes: c,
-                build_id: draft.text.iter().rev().copied().collect(),
-                modified_ns: d,
-            }),
             4 => Some(EventKind::File {
                 path: path(&draft.text),
                 size_bytes: a,
@@ -70,7 +62,6 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 offset_bytes: d,
                 protection: b as u32,
                 flags: c as u32,
-                callers: draft.text.iter().map(|byte| u64::from(*byte) << 40).collect(),
             }),
             kind => pick(counts.mappings.len()).and_then(|mapping| {
                 let pages = counts.mappings[mapping as usize];
@@ -157,7 +148,6 @@ pub fn begin(pages: u64) -> Vec<Event> {
             offset_bytes: 0,
             protection: 1,
             flags: 1,
-            callers: vec![],
         },
     ];
     all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, kind: what }).collect()
