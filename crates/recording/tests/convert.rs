@@ -246,7 +246,7 @@ fn files_that_are_there_are_named_by_their_path() {
     assert_eq!(same.program.file[0].path.as_deref(), Some("/data/random.bin"));
     assert_eq!(same.program.file[1].size.as_ref().map(|size| size.0.as_str()), Some("8k"));
     let first_text = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
-    assert!(first_text(&same).unwrap().contains("taken for 1 file ('/data/other.bin'): not there"));
+    assert!(first_text(&same).unwrap().contains("used for 1 file ('/data/other.bin'): missing"));
     let other = converted_by(&all, &existing(4096));
     assert_eq!(other.program.file[0].path, None);
     assert_eq!(other.program.file[0].size.as_ref().map(|size| size.0.as_str()), Some("4m"));

@@ -76,7 +76,7 @@ impl FaultAround {
         let wanted = wanted_bytes.to_string();
         let mut changed = None;
         if value.trim() != wanted {
-            let undo = Undo::Restore { path: path.clone(), value, set: Some(wanted.clone()) };
+            let undo = Undo::Restore { path: path.clone(), value, set: wanted.clone() };
             let write = || fs::write(&path, &wanted).map_err(refused);
             changed = Some(journal.change(undo, write)?.1);
         }

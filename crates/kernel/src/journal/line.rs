@@ -19,9 +19,7 @@ impl Undo {
             Undo::RemoveCgroup(path) => ("cgroup", vec![path.as_os_str()]),
             Undo::RemoveTraceInstance(path) => ("trace", vec![path.as_os_str()]),
             Undo::Restore { path, value, set } => {
-                let words = [Some(path.as_os_str()), Some(OsStr::new(value))];
-                let set = set.as_deref().map(OsStr::new);
-                ("restore", words.into_iter().chain([set]).flatten().collect())
+                ("restore", vec![path.as_os_str(), OsStr::new(value), OsStr::new(set)])
             }
             Undo::RestoreReadAhead { device, backing, value } => {
                 ("read-ahead", vec![device.as_os_str(), backing.as_os_str(), OsStr::new(value)])
@@ -45,9 +43,8 @@ impl Undo {
             ("loop", [backing]) => Undo::DetachLoop { device: path, backing: backing.into() },
             ("cgroup", []) => Undo::RemoveCgroup(path),
             ("trace", []) => Undo::RemoveTraceInstance(path),
-            ("restore", [value]) => Undo::Restore { path, value: text(value)?, set: None },
             ("restore", [value, set]) => {
-                Undo::Restore { path, value: text(value)?, set: Some(text(set)?) }
+                Undo::Restore { path, value: text(value)?, set: text(set)? }
             }
             ("read-ahead", [backing, value]) => {
                 let backing = backing.into();
@@ -100,8 +97,7 @@ mod tests {
             Undo::DetachLoop { device: "/dev/loop3".into(), backing: odd.clone() },
             Undo::RemoveCgroup(odd.clone()),
             Undo::RemoveTraceInstance(odd.clone()),
-            Undo::Restore { path: odd.clone(), value: "always [never]\n".into(), set: None },
-            Undo::Restore { path: odd.clone(), value: "64\n".into(), set: Some("4 k".into()) },
+            Undo::Restore { path: odd.clone(), value: "64\n".into(), set: "4 k".into() },
             Undo::RestoreReadAhead {
                 device: "/dev/loop3".into(),
                 backing: odd.clone(),

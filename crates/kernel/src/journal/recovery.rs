@@ -151,7 +151,7 @@ mod tests {
         let lines =
             [(&ours, "madvise"), (&others, "always"), (&held, "never")].map(|(path, now)| {
                 fs::write(path, now).unwrap();
-                let (value, set) = ("never".to_owned(), Some("madvise".to_owned()));
+                let (value, set) = ("never".to_owned(), "madvise".to_owned());
                 Undo::Restore { path: path.clone(), value, set }.encode()
             });
         let lines = lines.iter().enumerate().map(|(id, line)| format!("+ {id} {line}\n"));

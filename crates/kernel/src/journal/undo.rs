@@ -45,8 +45,8 @@ pub enum Undo {
         path: PathBuf,
         /// What it held.
         value: String,
-        /// The value that the run sets; `None` in journals of versions that did not record it.
-        set: Option<String>,
+        /// What the run sets.
+        set: String,
     },
     /// Restores the readahead size of a loop device while that file backs it; afterwards the device
     /// may belong to somebody else. Until then it is the run's own, and nobody else changes it.
@@ -72,7 +72,7 @@ impl Undo {
     pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<UndoResult>, Error> {
         let is_gone = match self {
             Undo::Restore { path, value, set } => {
-                return restore_setting(path, value, set.as_deref()).map(Some);
+                return restore_setting(path, value, set).map(Some);
             }
             Undo::Unmount(path) => try_unmount(path, attempt)?,
             Undo::RemoveFile(path) => ok_if_missing("remove", path, fs::remove_file(path))?,
@@ -105,13 +105,12 @@ impl Undo {
         else {
             return None;
         };
-        let set =
-            set.as_deref().map_or(String::new(), |set| format!(" to '{}'", setting_value(set)));
         Some(format!(
             "'{}' is left at '{found}', which somebody else has set: a run had changed it from \
-             '{}'{set}",
+             '{}' to '{}'",
             path.display(),
             setting_value(value),
+            setting_value(set),
         ))
     }
 
@@ -219,11 +218,7 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
 ///
 /// # Errors
 /// The setting cannot be read or written.
-pub(super) fn restore_setting(
-    path: &Path,
-    value: &str,
-    set: Option<&str>,
-) -> Result<UndoResult, Error> {
+pub(super) fn restore_setting(path: &Path, value: &str, set: &str) -> Result<UndoResult, Error> {
     let found = match fs::read_to_string(path) {
         Ok(text) => setting_value(&text),
         Err(_) if is_missing(path) => return Ok(UndoResult::Gone),
@@ -232,7 +227,7 @@ pub(super) fn restore_setting(
     if found == setting_value(value) {
         return Ok(UndoResult::Gone);
     }
-    if set.is_some_and(|set| found != setting_value(set)) {
+    if found != setting_value(set) {
         return Ok(UndoResult::Kept { found });
     }
     fs::write(path, value).map_err(|source| Error::os("restore", path, source))?;
@@ -297,22 +292,21 @@ mod tests {
     fn keeps_settings_that_others_changed() {
         let directory = directory("setting");
         let path = directory.join("enabled");
-        let back = |held: &str, set| {
+        let back = |held: &str| {
             fs::write(&path, held).unwrap();
-            let undone = restore_setting(&path, "never\n", set).unwrap();
+            let undone = restore_setting(&path, "never\n", "madvise").unwrap();
             (undone, fs::read_to_string(&path).unwrap())
         };
         let restored = (UndoResult::Restored, "never\n".to_owned());
-        assert_eq!(back("always [madvise] never\n", Some("madvise")), restored);
-        assert_eq!(back("madvise\n", Some("madvise")), restored);
+        assert_eq!(back("always [madvise] never\n"), restored);
+        assert_eq!(back("madvise\n"), restored);
         let held = "always madvise [never]";
-        assert_eq!(back(held, Some("madvise")), (UndoResult::Gone, held.to_owned()));
+        assert_eq!(back(held), (UndoResult::Gone, held.to_owned()));
         let others = "[always] madvise never\n";
         let left = UndoResult::Kept { found: "always".to_owned() };
-        assert_eq!(back(others, Some("madvise")), (left, others.to_owned()));
-        assert_eq!(back(others, None), restored, "an older version did not tell what it set");
+        assert_eq!(back(others), (left, others.to_owned()));
         fs::remove_file(&path).unwrap();
-        assert_eq!(restore_setting(&path, "never", None).unwrap(), UndoResult::Gone);
+        assert_eq!(restore_setting(&path, "never", "madvise").unwrap(), UndoResult::Gone);
         fs::remove_dir(&directory).unwrap();
     }
 }
