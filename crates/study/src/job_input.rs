@@ -331,3 +331,20 @@ impl PlannedJob<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::program::FoundFile;
+
+    use super::*;
+
+    #[test]
+    fn booted_kernels_make_files_of_recorded_size() {
+        let found = FoundFile { size_bytes: 5000, sparse: true, elf: None };
+        let path = Some("/data".to_string());
+        let mut file = FileSpec { path, found: Some(found), ..FileSpec::default() };
+        assert!(forget_path(&mut file) && !forget_path(&mut file));
+        let size = Some(SizeText::from_bytes(5000));
+        assert_eq!(file, FileSpec { size, sparse: true, ..FileSpec::default() });
+    }
+}
