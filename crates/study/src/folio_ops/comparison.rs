@@ -176,7 +176,7 @@ mod tests {
             locked_ns: Some(locked_ns),
         };
         let cells = vec![cell(PAGE_MAPCOUNT, base, 8), cell(MM_OWNER, own, 0)];
-        FolioOpsRun { locked_ns: Some(locked_ns), cells, ..FolioOpsRun::default() }
+        FolioOpsRun { locked_ns: Some(locked_ns), cells }
     }
 
     #[test]
