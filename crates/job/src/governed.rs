@@ -19,7 +19,11 @@ impl Mapping {
             () if self.effective_split().is_some() => {
                 Some("parts of it can be written to or executed")
             }
-            () if self.advice != Advice::NORMAL => Some("the program advises it itself"),
+            // Of the program's own advice, the governor replaces only MADV_RANDOM: it reads ahead
+            // where that turns out to read page by page.
+            () if ![Advice::NORMAL, Advice::RANDOM].contains(&self.advice) => {
+                Some("the program advises it itself")
+            }
             () if self.pages.bytes(page_size) < MIN_GOVERNED_BYTES => {
                 Some("it is smaller than 16 MiB")
             }

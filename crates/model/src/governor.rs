@@ -27,16 +27,36 @@ pub struct GovernedMapping {
     pages: PageRange,
     /// The original advice was restored because the kernel's own readahead is cheaper.
     is_left_to_kernel: bool,
+    /// The program itself has advised it MADV_RANDOM before the governor could: then no other advice
+    /// is restored.
+    is_random_by_program: bool,
+    has_faulted: bool,
 }
 
 impl GovernedMapping {
-    /// Starts governing a new mapping by advising it RANDOM.
-    pub fn begin(mapping: &mut FileMapping) -> GovernedMapping {
+    /// Starts governing a new mapping by advising it RANDOM, if the program has not done so.
+    pub fn begin(mapping: &mut FileMapping, own: ReadHint) -> GovernedMapping {
         let (first, end) = (mapping.whole.pgoff, mapping.whole.end());
         mapping.advise(first, end, AdviceFlag::Read(ReadHint::Random));
         GovernedMapping {
             pages: PageRange { first: first.0, end: end.0 },
             is_left_to_kernel: false,
+            is_random_by_program: own == ReadHint::Random,
+            has_faulted: false,
+        }
+    }
+
+    /// Whether it stays governed when the program gives `advice` to a part of it: `is_whole` says
+    /// that this is all of it.
+    pub fn stays_governed(&mut self, advice: Madvise, is_whole: bool) -> bool {
+        match advice {
+            Madvise::WillNeed | Madvise::DontNeed | Madvise::Cold | Madvise::PageOut => true,
+            // The governor finds this advice there, or has given it itself.
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Random)) => {
+                self.is_random_by_program |= is_whole && !self.has_faulted;
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -68,6 +88,7 @@ impl FileGovernor {
         open: &mut OpenFile,
         task: &mut Task<'_, '_, C, L>,
     ) {
+        governed.has_faulted = true;
         let (first, end) = area.mapping.mapped_part(index);
         let mapping = PageRange {
             first: governed.pages.first.max(first.0),
@@ -78,7 +99,8 @@ impl FileGovernor {
         self.state.set_memory_short(is_short);
         self.state.set_thread(task.world.task as u64);
         // Until its advice is restored, the kernel reads single pages in the mapping.
-        let may_be_left = governed.is_left_to_kernel || !self.state.is_left_to_kernel();
+        let may_be_left = governed.is_left_to_kernel
+            || !governed.is_random_by_program && !self.state.is_left_to_kernel();
         let window = KernelWindow { pages: open.device_ra_pages.0, page_ns: self.page_ns };
         self.state.set_window(if may_be_left { window } else { KernelWindow::NONE });
         let reads = self.state.on_fault(index.0, touch, bounds);
@@ -91,6 +113,7 @@ impl FileGovernor {
         if touch == TouchKind::Major
             && self.state.is_left_to_kernel()
             && !governed.is_left_to_kernel
+            && !governed.is_random_by_program
         {
             let normal = Madvise::Flag(AdviceFlag::Read(ReadHint::Normal));
             task.madvise(area, normal, (PageCount(0), area.mapping.whole.pages), open);

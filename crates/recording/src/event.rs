@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Index of the thread: the first [`EventKind::Thread`] of a recording is 0. Meaningless for
-    /// [`EventKind::Process`] and [`EventKind::Thread`].
+    /// [`EventKind::Process`], [`EventKind::Thread`], [`EventKind::Lost`] and [`EventKind::Gap`].
     pub thread: u32,
     /// Time since the end of the previous event of this thread, in nanoseconds. Stored with an
     /// error of at most 25 %; errors do not accumulate in the sum over many events.
@@ -172,4 +172,41 @@ pub enum EventKind {
         /// Their number.
         events: u64,
     },
+    /// Something that the recorder knows to be missing from the whole recording.
+    Gap {
+        /// What is missing.
+        kind: GapKind,
+        /// How much of it, at least: never 0.
+        count: u64,
+    },
+}
+
+impl EventKind {
+    /// Whether a thread did it; otherwise [`Event::thread`] is meaningless.
+    pub(crate) fn is_of_thread(&self) -> bool {
+        !matches!(
+            self,
+            EventKind::Process { .. }
+                | EventKind::Thread { .. }
+                | EventKind::Lost { .. }
+                | EventKind::Gap { .. }
+        )
+    }
+}
+
+/// What a recorder could not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapKind {
+    /// Calls of `posix_fadvise(2)` or `readahead(2)` on files that were closed before they could be
+    /// identified.
+    Advice,
+    /// Pages read from files that were closed before they could be identified.
+    ReadPages,
+    /// Pages that were mapped together with others, so that their first touch was no fault.
+    TouchedPages,
+    /// System calls, of which the source reported none: reads, advice, `munmap(2)`, `mremap(2)`. The
+    /// count is 1.
+    SystemCalls,
+    /// A kind of a later version.
+    Unknown(u32),
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Problem;
-use crate::event::{EventKind, MappingPages};
+use crate::event::{EventKind, GapKind, MappingPages};
 use crate::wire::{ByteReader, encode_number, encode_text};
 
 const PROCESS: u8 = 1;
@@ -25,6 +25,7 @@ const TRUNCATE: u8 = 15;
 const CLOSE: u8 = 16;
 const EXIT: u8 = 17;
 const LOST: u8 = 18;
+const GAP: u8 = 19;
 
 /// Appends an event other than a touch: the byte of its kind, then its numbers and texts in order.
 pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
@@ -77,6 +78,7 @@ pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
         EventKind::Close { open } => kind(CLOSE, &[u64::from(*open)]),
         EventKind::Exit { process } => kind(EXIT, &[u64::from(*process)]),
         EventKind::Lost { events } => kind(LOST, &[*events]),
+        EventKind::Gap { kind: gap, count } => kind(GAP, &[gap.number().into(), *count]),
         EventKind::Touch { .. } => unreachable!("touches are columns"),
     }
 }
@@ -152,8 +154,35 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
         CLOSE => EventKind::Close { open: decode_open(bytes)? },
         EXIT => EventKind::Exit { process: bytes.number_u32("a process")? },
         LOST => EventKind::Lost { events: bytes.number()? },
+        GAP => {
+            let kind = GapKind::from_number(bytes.number_u32("a kind of gap")?);
+            EventKind::Gap { kind, count: bytes.number()? }
+        }
         kind => return Err(Problem::malformed(format!("there is an event of kind {kind}"))),
     })
+}
+
+impl GapKind {
+    const NUMBERED: [GapKind; 4] =
+        [GapKind::Advice, GapKind::ReadPages, GapKind::TouchedPages, GapKind::SystemCalls];
+
+    /// The number in the file, from 1.
+    pub fn number(self) -> u32 {
+        match self {
+            GapKind::Unknown(number) => number,
+            known => {
+                let position = GapKind::NUMBERED.iter().position(|kind| *kind == known);
+                position.expect("all known kinds are numbered") as u32 + 1
+            }
+        }
+    }
+
+    /// The kind with this number.
+    pub fn from_number(number: u32) -> GapKind {
+        let position = number.checked_sub(1).map(|position| position as usize);
+        let known = position.and_then(|position| GapKind::NUMBERED.get(position).copied());
+        known.unwrap_or(GapKind::Unknown(number))
+    }
 }
 
 fn decode_open(bytes: &mut ByteReader<'_>) -> Result<u32, Problem> {

@@ -25,7 +25,7 @@ mod wire;
 mod writer;
 
 pub use error::{Error, Problem};
-pub use event::{Event, EventKind, MappingPages};
+pub use event::{Event, EventKind, GapKind, MappingPages};
 pub use frame::MAGIC;
 pub use header::{Header, NO_CLOCK, RecordingMode, VERSION};
 pub use may_write::may_write;

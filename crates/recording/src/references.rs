@@ -41,7 +41,7 @@ impl ReferenceCheck {
 
     /// Checks the references of `event`, and adds the object that it introduces.
     pub fn check_event(&mut self, event: &Event) -> Result<(), Problem> {
-        if !matches!(event.kind, EventKind::Process { .. } | EventKind::Thread { .. }) {
+        if event.kind.is_of_thread() {
             check_index("thread", event.thread, self.threads)?;
         }
         match &event.kind {
@@ -82,7 +82,7 @@ impl ReferenceCheck {
             EventKind::Touch { mapping, page, .. } => {
                 self.check_touch(event.thread, *mapping, *page)
             }
-            EventKind::Lost { .. } => Ok(()),
+            EventKind::Lost { .. } | EventKind::Gap { .. } => Ok(()),
         }
     }
 

@@ -61,6 +61,7 @@ fn words(event: &Event) -> String {
         EventKind::Close { open } => format!("close {open}"),
         EventKind::Exit { process } => format!("exit {process}"),
         EventKind::Lost { events } => format!("lost {events}"),
+        EventKind::Gap { kind, count } => format!("gap {} {count}", kind.number()),
     };
     format!("{} {} {what}", event.thread, event.wait_ns)
 }

@@ -312,7 +312,7 @@ fn shift(what: &mut EventKind) {
         | EventKind::Move { mapping, .. }
         | EventKind::Madvise { mapping, .. }
         | EventKind::Touch { mapping, .. } => *mapping += 1,
-        EventKind::File { .. } | EventKind::Lost { .. } => {}
+        EventKind::File { .. } | EventKind::Lost { .. } | EventKind::Gap { .. } => {}
     }
 }
 

@@ -32,7 +32,11 @@ int main(int argc, char **argv)
 	int file = open(argv[1], O_RDONLY), copy, status, ends[2];
 	pthread_t thread;
 
-	if (argc != 2 || file < 0 || pread(file, buffer, PAGE, 3 * PAGE) != PAGE)
+	/* Before anything of the file is read or mapped. */
+	if (argc != 2 || file < 0 || posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM))
+		return 2;
+	readahead(file, 64 * PAGE, 2 * PAGE);
+	if (pread(file, buffer, PAGE, 3 * PAGE) != PAGE)
 		return 2;
 	copy = dup2(file, 100);
 	map = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, copy, 0);

@@ -18,7 +18,7 @@ use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
 use filemap_job::format_size;
 use filemap_kernel::cold_cache::drop_pages;
 use filemap_recording::assembly::{Assembly, Observation};
-use filemap_recording::{Event, EventKind, Header, RecordingMode, Totals, Writer};
+use filemap_recording::{Event, EventKind, GapKind, Header, RecordingMode, Totals, Writer};
 
 use cpu_time::CpuTimes;
 use tracker::ProcessTracker;
@@ -34,6 +34,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum observations buffered until the CPU times are read.
 const MAX_BUFFERED: usize = 1 << 16;
+
+/// Fewer missing reads than one in this many events are not reported.
+const MIN_GAP_PART: u64 = 100;
 
 /// The `clock` of recordings.
 const CLOCK: &str = "user time of the thread, sampled every 50 ms";
@@ -104,7 +107,7 @@ impl RecordOptions {
         let files =
             if self.files.patterns.is_empty() { "" } else { " whose path matches --include" };
         format!(
-            "no touch of a mapped page was recorded; only files of {min_size} (--min-size) or \
+            "no touch of a mapped page and no read was recorded; only files of {min_size} (--min-size) or \
              more{files} on a disk are recorded, and only pages that nobody else uses"
         )
     }
@@ -116,6 +119,8 @@ pub struct RecordOutcome<W> {
     output: Option<Result<(W, Totals), filemap_recording::Error>>,
     /// Observations that refer to objects whose own observation was lost.
     unknown: u64,
+    /// Reads of files.
+    pub reads: u64,
     /// Paths of the recorded files.
     pub files: Vec<OsString>,
     tracker: ProcessTracker,
@@ -145,6 +150,7 @@ impl<W> RecordOutcome<W> {
     pub fn incomplete_reason(&self, name: &str, totals: Totals) -> Option<String> {
         let lost = totals.lost + self.unknown;
         let (late, late_pages) = self.tracker.late();
+        let (advice, reads) = self.tracker.unresolved();
         let (stayed, reclaim_error) = self.tracker.unreclaimed();
         Some(if lost > 0 {
             format!(
@@ -171,6 +177,16 @@ impl<W> RecordOutcome<W> {
             format!(
                 "the recording in '{name}' may lack touches: {pages} of {late} of its mappings \
                  were read with others before they could be read one at a time; run it again"
+            )
+        } else if advice > 0 {
+            format!(
+                "the recording in '{name}' lacks {advice} calls of posix_fadvise or readahead: their \
+                 files were closed before they could be identified"
+            )
+        } else if reads > 0 && reads.saturating_mul(MIN_GAP_PART) >= totals.events {
+            format!(
+                "the recording in '{name}' lacks {reads} reads or more: their files were closed \
+                 before they could be identified"
             )
         } else if let Some(error) = reclaim_error {
             format!(
@@ -226,6 +242,7 @@ fn record<W: Write>(
         assembly: Assembly::new(header.page_size, has_changes),
         cpu_times: CpuTimes::default(),
         buffered: Vec::new(),
+        reads: 0,
     };
     let (mut last_times, mut last_flush) = (Instant::now(), Instant::now());
     let failed = loop {
@@ -250,11 +267,12 @@ fn record<W: Write>(
         }
     };
     let unrestored = tracker.restore_advice();
-    let (output, unknown, files) = recording.finish(tracker.lost());
+    let (output, unknown, files, reads) = recording.finish(tracker.lost(), &tracker.gaps());
     RecordOutcome {
         output: Some(output),
         unknown,
         files,
+        reads,
         tracker,
         unrestored,
         failed,
@@ -262,8 +280,9 @@ fn record<W: Write>(
     }
 }
 
-/// The result of [`RecordingWriter::finish`]: output and totals, unknown observations, file paths.
-type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>);
+/// The result of [`RecordingWriter::finish`]: output and totals, unknown observations, file paths,
+/// reads.
+type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>, u64);
 
 struct RecordingWriter<W: Write> {
     writer: Result<Writer<W>, filemap_recording::Error>,
@@ -271,6 +290,8 @@ struct RecordingWriter<W: Write> {
     cpu_times: CpuTimes,
     /// Observations without CPU times yet.
     buffered: Vec<Observation>,
+    /// Reads written.
+    reads: u64,
 }
 
 impl<W: Write> RecordingWriter<W> {
@@ -279,6 +300,7 @@ impl<W: Write> RecordingWriter<W> {
         self.cpu_times.distribute(&mut buffered);
         for observation in &buffered {
             for event in self.assembly.add(observation) {
+                self.reads += u64::from(matches!(event.kind, EventKind::Read { .. }));
                 self.with_writer(|writer| writer.write(&event));
             }
         }
@@ -296,13 +318,17 @@ impl<W: Write> RecordingWriter<W> {
         }
     }
 
-    fn finish(mut self, lost: u64) -> Finished<W> {
+    fn finish(mut self, lost: u64, gaps: &[(GapKind, u64)]) -> Finished<W> {
         self.write_buffered();
+        for &(kind, count) in gaps {
+            let gap = Event { thread: 0, wait_ns: 0, kind: EventKind::Gap { kind, count } };
+            self.with_writer(|writer| writer.write(&gap));
+        }
         if lost > 0 {
             let lost = Event { thread: 0, wait_ns: 0, kind: EventKind::Lost { events: lost } };
             self.with_writer(|writer| writer.write(&lost));
         }
         let Assembly { unknown, paths, .. } = self.assembly;
-        (self.writer.and_then(Writer::finish), unknown, paths)
+        (self.writer.and_then(Writer::finish), unknown, paths, self.reads)
     }
 }

@@ -137,7 +137,8 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         let page_size = self.job.page_size();
         let is_governed = self.job.machine.governor && named.ungoverned(page_size).is_none();
         let space = &mut self.spaces[process];
-        space.governed[number] = is_governed.then(|| GovernedMapping::begin(&mut mappings[0]));
+        space.governed[number] = is_governed
+            .then(|| GovernedMapping::begin(&mut mappings[0], named.mapping.advice.read));
         let file = self.opens[named.open].file;
         let row = MappedAreas::map(&mappings, self.world.memory.mappings.file_mut(file));
         space.mapped[number] = Some(row);
@@ -248,12 +249,12 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         advice: Madvise,
         part: (PageCount, PageCount),
     ) {
-        let stays_governed = matches!(
-            advice,
-            Madvise::WillNeed | Madvise::DontNeed | Madvise::Cold | Madvise::PageOut
-        );
+        let is_whole = part == (PageCount(0), self.job.mappings[number].mapping.pages);
         let governed = &mut self.spaces[process].governed[number];
-        let yields = !stays_governed && governed.take().is_some();
+        let yields = governed.as_mut().is_some_and(|own| !own.stays_governed(advice, is_whole));
+        if yields {
+            *governed = None;
+        }
         let (row, open, mut task) = self.mapping_task(process, number);
         let area = row.single_area();
         if yields {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::event::GapKind;
 use crate::header::{Header, NO_CLOCK, RecordingMode};
 use crate::reader::Truncated;
 
@@ -34,6 +35,10 @@ pub struct ApproximationCounts {
     pub unnamed: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
+    /// What the recorder could not see, and how much of it at least.
+    pub gaps: Vec<(GapKind, u64)>,
+    /// Pages touched and read, with repetitions.
+    pub used_pages: u64,
     mode: Option<RecordingMode>,
     has_no_waits: bool,
     resolution_ns: u64,
@@ -41,6 +46,9 @@ pub struct ApproximationCounts {
     lost: u64,
     truncated: Option<Truncated>,
 }
+
+/// A gap of fewer pages than one in this many that were used is not reported.
+const MIN_GAP_PART: u64 = 100;
 
 /// Maximum names listed in a sentence.
 const MAX_NAMES: usize = 3;
@@ -65,7 +73,7 @@ impl ApproximationCounts {
     pub fn approximations(&self) -> Vec<Approximation> {
         let texts =
             self.recording_texts().into_iter().chain(self.file_texts()).chain(self.call_texts());
-        texts.flatten().map(Approximation).collect()
+        self.gap_texts().chain(texts.flatten()).map(Approximation).collect()
     }
 
     /// Limits of the recording itself.
@@ -107,6 +115,43 @@ impl ApproximationCounts {
             (self.resolution_ns > 0)
                 .then(|| format!("touches were sampled only every {} ns", self.resolution_ns)),
         ]
+    }
+
+    /// What the recorder knows to be missing. Pages that are too few to change an answer are left
+    /// out.
+    fn gap_texts(&self) -> impl Iterator<Item = String> {
+        self.gaps.iter().filter_map(|(kind, count)| {
+            let is_negligible = count.saturating_mul(MIN_GAP_PART) < self.used_pages;
+            let closed = "that were closed before they could be identified";
+            Some(match kind {
+                GapKind::Advice => format!(
+                    "the recording lacks {} of posix_fadvise or readahead on files {closed}, so \
+                     that these files may be read differently",
+                    plural(*count, "call")
+                ),
+                GapKind::ReadPages | GapKind::TouchedPages if is_negligible => return None,
+                GapKind::ReadPages => {
+                    format!(
+                        "the recording lacks {} or more of files {closed}",
+                        plural(*count, "read")
+                    )
+                }
+                GapKind::TouchedPages => format!(
+                    "the recording may lack the touches of {}, which were mapped together with \
+                     others",
+                    plural(*count, "page")
+                ),
+                GapKind::SystemCalls => "the recording has no reads, no advice and no munmap of \
+                                         the program, which only root can record"
+                    .to_string(),
+                GapKind::Unknown(number) => {
+                    format!(
+                        "the recording lacks something of kind {number}, which this version \
+                             does not know"
+                    )
+                }
+            })
+        })
     }
 
     /// Differences in files.

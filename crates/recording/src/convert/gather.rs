@@ -87,6 +87,8 @@ impl RecordedProgram {
                     (self.threads.len() as u32 - 1, self.parents[process as usize]);
                 return self.order.on_thread(number, parent, &mut self.threads);
             }
+            EventKind::Lost { .. } => return,
+            EventKind::Gap { kind, count } => return self.approximations.gaps.push((kind, count)),
             _ => self.threads[thread as usize].drafts.add_think_time(wait_ns),
         }
         match what {
@@ -160,6 +162,7 @@ impl RecordedProgram {
             }
             EventKind::Read { open, offset_bytes, length_bytes } if length_bytes > 0 => {
                 let needed = offset_bytes.saturating_add(length_bytes);
+                self.approximations.used_pages += length_bytes.div_ceil(self.page_size);
                 let file = self.opens[open as usize];
                 self.require_bytes(file, needed);
                 self.order.before_use(thread, file, &mut self.threads);
@@ -183,7 +186,8 @@ impl RecordedProgram {
             | EventKind::Read { .. }
             | EventKind::Close { .. }
             | EventKind::Exit { .. }
-            | EventKind::Lost { .. } => {}
+            | EventKind::Lost { .. }
+            | EventKind::Gap { .. } => {}
         }
     }
 
@@ -191,6 +195,7 @@ impl RecordedProgram {
         let number = self.use_mapping(thread, mapping);
         let made = &self.recorded_mappings[mapping as usize];
         self.approximations.shared_writes += u64::from(is_write && !made.is_private);
+        self.approximations.used_pages += 1;
         let is_write = is_write && made.is_private;
         let (first, file) = (made.first, self.opens[made.open as usize]);
         let needed = first.saturating_add(page).saturating_mul(self.page_size).saturating_add(1);

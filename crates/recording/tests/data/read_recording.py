@@ -9,7 +9,7 @@ KINDS = {  # numbers, then whether a text follows
     4: ("file", 3, "text"), 5: ("open", 1, ""), 6: ("map", 7, ""), 7: ("unmap", 1, ""),
     8: ("unmap", 3, ""), 9: ("protect", 4, ""), 10: ("move", 3, ""), 11: ("madvise", 4, ""),
     12: ("fadvise", 4, ""), 13: ("readahead", 3, ""), 14: ("read", 3, ""), 15: ("truncate", 2, ""),
-    16: ("close", 1, ""), 17: ("exit", 1, ""), 18: ("lost", 1, ""),
+    16: ("close", 1, ""), 17: ("exit", 1, ""), 18: ("lost", 1, ""), 19: ("gap", 2, ""),
 }
 
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filemap_recording::{Event, EventKind, Header, MappingPages, RecordingMode, Writer};
+use filemap_recording::{Event, EventKind, GapKind, Header, MappingPages, RecordingMode, Writer};
 use proptest::prelude::*;
 
 /// A random event whose indexes are not yet reduced to existing objects.
@@ -18,7 +18,7 @@ pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
     let wait = prop_oneof![0u64..100, 100u64..1_000_000, any::<u64>()];
     let number = prop_oneof![Just(0), 0u64..5, 0u64..100_000, any::<u64>()];
     // Touches are the most frequent events.
-    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..19];
+    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..20];
     let text = proptest::collection::vec(any::<u8>(), 0..20);
     let draft = (kind, wait, [number.clone(), number.clone(), number.clone(), number], text);
     let draft =
@@ -91,6 +91,7 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 16 => EventKind::Close { open: pick(counts.opens)? },
                 17 => EventKind::Exit { process: pick(counts.processes)? },
                 18 => EventKind::Lost { events: b },
+                19 => EventKind::Gap { kind: GapKind::from_number(d as u32), count: b },
                 _ => return None,
             })
         });

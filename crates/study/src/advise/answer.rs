@@ -32,16 +32,20 @@ impl TrialFigures {
             .map(|(now, own)| Verdict::from_exact(now, own, margin))
     }
 
-    /// Whether one of pages and time is better than `now` at latency number `at`, and neither is
-    /// worse.
+    /// Whether it is faster than `now` at latency number `at`, whatever it reads, or reads less in
+    /// the same time.
     fn helps_at(self, now: TrialFigures, at: usize) -> bool {
-        let beside = self.compare_with(now, at);
-        beside.contains(&Verdict::Less) && !beside.contains(&Verdict::More)
+        use Verdict::{Less, NoDifference};
+        matches!(self.compare_with(now, at), [_, Less] | [Less, NoDifference])
     }
 
-    /// Like [`TrialFigures::helps_at`] at the latency of the profile.
+    /// Like [`TrialFigures::helps_at`] at the latency of the profile. What reads more has to be faster
+    /// by more than a tie, at every latency.
     pub fn helps(self, now: TrialFigures) -> bool {
-        self.helps_at(now, 0)
+        let reads_more = self.compare_with(now, 0)[0] == Verdict::More;
+        let is_surely_faster =
+            || !now.may_be_as_fast(self) && (0..LATENCIES.len()).all(|at| self.helps_at(now, at));
+        self.helps_at(now, 0) && (!reads_more || is_surely_faster())
     }
 
     /// Whether `self` may be as fast as `best`, which is faster at the latency of the profile.
@@ -70,16 +74,22 @@ pub struct Answer {
     pub ties: Vec<usize>,
     /// Whether doing nothing is as good at half or double the latency.
     pub ties_with_now: bool,
+    /// The change that reads least without being slower than doing nothing, if it reads less than
+    /// the best by more than a tie.
+    #[serde(default)]
+    pub reads_least: Option<usize>,
 }
 
 impl Answer {
-    /// The answer among `tried`: the fastest that is neither slower than `now` nor reads more.
-    /// Among ties the one that reads least, then the one with the smallest scope.
+    /// The answer among `tried`: the fastest. Among ties the one that reads least, then the one with
+    /// the smallest scope.
     pub fn choose(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
             tried.into_iter().filter(|candidate| candidate.figures.helps(now)).collect();
         better.sort_by(|a, b| a.figures.ns[0].total_cmp(&b.figures.ns[0]));
         let Some(&fastest) = better.first() else { return Answer::default() };
+        let by_pages = |a: &&Candidate, b: &&Candidate| a.figures.pages.total_cmp(&b.figures.pages);
+        let most_frugal = *better.iter().min_by(by_pages).expect("one is the fastest");
         better.retain(|candidate| candidate.figures.may_be_as_fast(fastest.figures));
         let least =
             better.iter().map(|candidate| candidate.figures.pages).fold(f64::INFINITY, f64::min);
@@ -91,14 +101,16 @@ impl Answer {
             best: Some(best.at),
             ties: better.iter().map(|candidate| candidate.at).filter(|at| *at != best.at).collect(),
             ties_with_now: (1..LATENCIES.len()).any(|at| !best.figures.helps_at(now, at)),
+            reads_least: (most_frugal.figures.pages * (1.0 + TIE_SHARE) < best.figures.pages)
+                .then_some(most_frugal.at),
         }
     }
 
     /// Verdict on trial `at` with figures `own`.
     pub(super) fn verdict(&self, at: usize, own: TrialFigures, now: TrialFigures) -> &'static str {
         match own.compare_with(now, 0) {
-            [Verdict::More, _] => "reads more",
             [_, Verdict::More] => "slower",
+            [Verdict::More, Verdict::NoDifference] => "reads more",
             _ if !own.helps(now) => "no change",
             _ if self.best == Some(at) => "best",
             _ if self.ties.contains(&at) => "tied",
@@ -133,7 +145,7 @@ mod tests {
     }
 
     fn best(best: usize, ties: &[usize], ties_with_now: bool) -> Answer {
-        Answer { best: Some(best), ties: ties.to_vec(), ties_with_now }
+        Answer { best: Some(best), ties: ties.to_vec(), ties_with_now, reads_least: None }
     }
 
     const NOW: TrialFigures = TrialFigures { pages: 1000.0, ns: [100e6, 90e6, 120e6] };
@@ -165,8 +177,20 @@ mod tests {
     }
 
     #[test]
+    fn faster_change_that_reads_more_is_an_answer() {
+        let faster = (0, 1100, [20.0, 15.0, 30.0]);
+        let frugal = (0, 10, [90.0, 80.0, 110.0]);
+        let answer = Answer { reads_least: Some(1), ..best(0, &[], false) };
+        assert_eq!(choose_from(&[faster, frugal]), answer);
+        // At double latency it is no faster.
+        let doubtful = (0, 1100, [20.0, 15.0, 125.0]);
+        assert_eq!(choose_from(&[doubtful]), Answer::default());
+        assert_eq!(choose_from(&[(0, 1100, [94.0, 84.0, 110.0])]), Answer::default());
+    }
+
+    #[test]
     fn slower_or_larger_change_is_no_answer() {
-        let more = (0, 1100, [10.0, 5.0, 20.0]);
+        let more = (0, 1100, [98.0, 88.0, 118.0]);
         let slower = (0, 10, [110.0, 80.0, 200.0]);
         let same = (0, 990, [99.0, 89.0, 119.0]);
         assert_eq!(choose_from(&[more, slower, same]), Answer::default());

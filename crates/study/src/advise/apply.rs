@@ -37,6 +37,7 @@ fn apply(program: &mut Job, change: &AdviceChange) {
                 advise_open(program, *open, *hint);
             }
         }
+        AdviceChange::OmitPrefetch(on) => remove_prefetch(program, on.file),
         AdviceChange::ReadAhead(kb) => {
             program.machine.read_ahead = PageCount(kb * 1024 / page_size)
         }
@@ -64,6 +65,30 @@ pub fn is_file_advice(step: &ProgramStep) -> Option<usize> {
         ProgramStep::Fadvise { open, advice: Normal | Random | Sequential, .. } => Some(*open),
         _ => None,
     }
+}
+
+/// Whether `step` prefetches a part of `file`.
+pub fn is_prefetch_of(program: &Job, file: usize, step: &ProgramStep) -> bool {
+    use Madvise::{PopulateRead, WillNeed};
+    let open = match step {
+        ProgramStep::Madvise { mapping, advice: WillNeed | PopulateRead, .. } => {
+            program.mappings[*mapping].open
+        }
+        ProgramStep::Fadvise { open, advice: Fadvise::WillNeed, .. } => *open,
+        _ => return false,
+    };
+    program.opens[open].file == file
+}
+
+fn remove_prefetch(program: &mut Job, file: usize) {
+    let mut threads = std::mem::take(&mut program.threads);
+    for thread in &mut threads {
+        let is_prefetch = |step: &ProgramStep| is_prefetch_of(program, file, step);
+        if !thread.steps.iter().all(is_prefetch) {
+            thread.steps.retain(|step| !is_prefetch(step));
+        }
+    }
+    program.threads = threads;
 }
 
 /// Removes steps that match `is_gone`. A thread keeps at least one step.

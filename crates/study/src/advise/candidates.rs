@@ -3,7 +3,7 @@
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
 
-use super::apply::{is_file_advice, is_read_advice};
+use super::apply::{is_file_advice, is_prefetch_of, is_read_advice};
 use super::{AdviceChange, AdviceTarget, TrialOutcome};
 
 /// Maximum number of files with advice of their own.
@@ -34,8 +34,10 @@ pub fn candidate_changes(program: &Job, used: &UsedParts, now: &TrialOutcome) ->
             changes.extend(others.map(|hint| AdviceChange::Madvise(on.clone(), hint)));
             changes.extend(prefetch_changes(used, on));
         }
-        if mappings.is_empty() {
-            changes.extend(file_advice(program, file));
+        changes.extend(file_advice(program, file));
+        if program.steps().any(|step| is_prefetch_of(program, file, step)) {
+            let (name, numbers) = (program.files[file].name.clone(), Vec::new());
+            changes.push(AdviceChange::OmitPrefetch(AdviceTarget { file, name, numbers }));
         }
     }
     let page_size = program.page_size();
@@ -150,8 +152,14 @@ mod tests {
         let random =
             labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 2, 3]\n", "advice = 'random'\n");
         assert_eq!(random[..3], ["MADV_NORMAL on a", "MADV_SEQUENTIAL on a", "MADV_WILLNEED on a"]);
-        assert!(!random.iter().any(|label| label == "filemap govern"), "{random:?}");
+        assert_eq!(random.last().map(String::as_str), Some("filemap govern"));
         let read = labels("[[thread.phase]]\nopen = 'a'\nbs = '4k'\noffsets = [0, 40960]\n", "");
         assert_eq!(read[..2], ["POSIX_FADV_RANDOM on a", "POSIX_FADV_SEQUENTIAL on a"]);
+        let populated = labels(
+            "[[thread.phase]]\nmapping = 'm'\nmadvise = 'populate-read'\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [1, 900]\n",
+            "",
+        );
+        assert_eq!(populated[2], "no prefetch of a");
     }
 }

@@ -25,6 +25,9 @@ pub enum AdviceChange {
     Ask(AdviceTarget, Madvise, Vec<(u64, u64)>),
     /// `posix_fadvise(2)` of the read pattern, replacing the program's own advice.
     Fadvise(AdviceTarget, ReadHint),
+    /// Leaves out what the program itself prefetches of the file: MAP_POPULATE, MADV_POPULATE_READ,
+    /// MADV_WILLNEED, POSIX_FADV_WILLNEED and readahead(2).
+    OmitPrefetch(AdviceTarget),
     /// The readahead size of the device, in KiB.
     ReadAhead(u64),
     /// The fault-around size, in bytes.
@@ -42,6 +45,7 @@ impl AdviceChange {
             AdviceChange::Fadvise(on, hint) => {
                 format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name)
             }
+            AdviceChange::OmitPrefetch(on) => format!("no prefetch of {}", on.name),
             AdviceChange::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
             AdviceChange::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
             AdviceChange::Governor => "filemap govern".to_string(),
@@ -59,6 +63,10 @@ impl AdviceChange {
                 ask_name(*ask),
                 on.name
             ),
+            AdviceChange::OmitPrefetch(on) => format!(
+                "without the program's own MAP_POPULATE, MADV_WILLNEED or readahead of {}",
+                on.name
+            ),
             change => change.label(),
         }
     }
@@ -67,7 +75,9 @@ impl AdviceChange {
     /// program, sizes every program. Ties go to the smallest scope.
     pub fn reach(&self) -> u32 {
         match self {
-            AdviceChange::Madvise(..) | AdviceChange::Fadvise(..) => 0,
+            AdviceChange::Madvise(..)
+            | AdviceChange::Fadvise(..)
+            | AdviceChange::OmitPrefetch(_) => 0,
             AdviceChange::Ask(..) => 1,
             AdviceChange::Governor => 2,
             AdviceChange::ReadAhead(_) => 3,
@@ -85,7 +95,8 @@ impl AdviceChange {
         match self {
             AdviceChange::Madvise(on, _)
             | AdviceChange::Ask(on, ..)
-            | AdviceChange::Fadvise(on, _) => Some(on.file),
+            | AdviceChange::Fadvise(on, _)
+            | AdviceChange::OmitPrefetch(on) => Some(on.file),
             _ => None,
         }
     }
@@ -95,6 +106,9 @@ impl AdviceChange {
         // The governor leaves advised mappings alone.
         match (self, other) {
             (AdviceChange::Governor, _) | (_, AdviceChange::Governor) => false,
+            (AdviceChange::OmitPrefetch(one), AdviceChange::OmitPrefetch(two))
+            | (AdviceChange::OmitPrefetch(one), AdviceChange::Ask(two, ..))
+            | (AdviceChange::Ask(one, ..), AdviceChange::OmitPrefetch(two)) => one.file != two.file,
             (
                 AdviceChange::Madvise(one, _) | AdviceChange::Fadvise(one, _),
                 AdviceChange::Madvise(two, _) | AdviceChange::Fadvise(two, _),

@@ -36,6 +36,9 @@ pub fn advice_rules(program: &Job, changes: &[AdviceChange]) -> Result<Vec<Advic
                 rules.extend(prefetch_rules(program, on, parts, advice)?);
             }
             AdviceChange::Fadvise(..) => return Err(OF_FILES.to_string()),
+            AdviceChange::OmitPrefetch(_) => {
+                return Err("the program's own calls cannot be taken away from outside".to_string());
+            }
             // The caller applies these by other means.
             AdviceChange::ReadAhead(_) | AdviceChange::FaultAround(_) | AdviceChange::Governor => {}
         }

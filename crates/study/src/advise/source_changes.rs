@@ -40,6 +40,11 @@ pub fn lines(change: &AdviceChange, contents: FileContents) -> Vec<SourceLine> {
                 line("Rust", format!("rustix::fs::fadvise(&file, 0, None, Advice::{hint:?})?;")),
             ]
         }
+        AdviceChange::OmitPrefetch(_) => vec![line(
+            "C",
+            "mmap() without MAP_POPULATE and MAP_LOCKED; no madvise() with MADV_POPULATE_READ or \
+             MADV_WILLNEED, no posix_fadvise() with POSIX_FADV_WILLNEED, and no readahead()",
+        )],
         AdviceChange::ReadAhead(kb) => vec![line(
             "As root",
             format!(

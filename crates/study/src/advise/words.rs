@@ -44,7 +44,8 @@ fn lines(advice: &AdviseRecord) -> Vec<String> {
     lines.extend(advice.best().filter(|best| best.does.len() > 1).map(|best| {
         let pages = number(best.outcome.data_pages_read as f64);
         let times = change_text(&best.outcome, &advice.now);
-        format!("Together: {}: {pages} pages, {times}.", best.label())
+        let price = price(best.outcome.data_pages_read, advice.now.data_pages_read);
+        format!("Together: {}: {pages} pages, {times}{price}.", best.label())
     }));
     lines
 }
@@ -63,20 +64,22 @@ fn line(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
         let why = if uses {
             "Nothing helps: it uses what it reads."
         } else {
-            "Nothing that was tried helps without taking longer."
+            "Nothing that was tried is faster, or reads less without taking longer."
         };
         return format!("{now} {why}");
     };
     let best = &advice.tried[best];
     let pages = best.outcome.files[file_advice.number];
     let mut line = format!(
-        "{now} {}: {} pages ({}), {}.",
+        "{now} {}: {} pages ({}), {}{}.",
         best.does[0].call(),
         number(pages as f64),
         times(pages, used),
-        change_text(&best.outcome, &advice.now)
+        change_text(&best.outcome, &advice.now),
+        price(pages, read)
     );
     line += &tie(advice, &file_advice.answer);
+    line += &frugal(advice, file_advice);
     line += &for_this_program(advice, file_advice.number, best);
     line
 }
@@ -122,6 +125,30 @@ fn tie(advice: &AdviseRecord, Answer { ties, ties_with_now, .. }: &Answer) -> St
         text += &format!(" Tied with it in time: {named}{more}.");
     }
     text
+}
+
+/// What a faster change costs in pages, if it reads more than the program does now.
+fn price(pages: u64, now: u64) -> String {
+    if pages <= now {
+        return String::new();
+    }
+    match pages as f64 / now.max(1) as f64 {
+        large if large >= 2.0 => format!(", for {large:.1} times the pages"),
+        small => format!(", for {:.0} % more pages", ((small - 1.0) * 100.0).ceil()),
+    }
+}
+
+/// The change that reads least, if that is another one than the fastest.
+fn frugal(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
+    let least = file_advice.answer.reads_least.map(|least| &advice.tried[least]);
+    least.map_or(String::new(), |least| {
+        format!(
+            " {} reads least: {} pages, {}.",
+            least.label(),
+            number(least.outcome.files[file_advice.number] as f64),
+            time(least.outcome.elapsed_ns as f64)
+        )
+    })
 }
 
 /// `0.4 s instead of 1.6 s`.
@@ -237,7 +264,7 @@ mod tests {
                         what it reads.";
         assert_eq!(scan, [expected]);
         let dense = words_for(outcome(5000, 100), 1000, slower());
-        assert!(dense[0].ends_with("helps without taking longer."), "{dense:?}");
+        assert!(dense[0].ends_with("reads less without taking longer."), "{dense:?}");
     }
 
     #[test]

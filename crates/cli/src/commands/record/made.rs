@@ -98,7 +98,7 @@ fn finish(
     }
     if let Some(reason) = outcome.incomplete_reason(name, totals) {
         print_message(reason);
-    } else if totals.touches == 0 {
+    } else if totals.touches + outcome.reads == 0 {
         print_message(options.no_touch_message());
     } else if stderr().is_terminal() {
         let which = if options.changes { "" } else { "first " };

@@ -1,6 +1,7 @@
 //! Tracks the open files of processes and handles read events.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,14 @@ impl ProcessTracker {
         let deferred = &mut self.process(event.pid).deferred;
         if deferred.len() < MAX_DEFERRED {
             deferred.push(event.clone());
+        } else {
+            self.unresolved_reads += 1;
         }
+    }
+
+    /// Counts the deferred reads of a process that ends: their files can no longer be found.
+    pub(super) fn drop_deferred_reads(&mut self, pid: u32) {
+        self.unresolved_reads += std::mem::take(&mut self.process(pid).deferred).len() as u64;
     }
 
     pub(super) fn add_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
@@ -61,7 +69,7 @@ impl ProcessTracker {
             return;
         }
         let Some(stored) = self.files.get(&file).cloned().flatten() else { return };
-        let open = self.open_number(event, file, &stored);
+        let open = self.open_number(event, &stored);
         let offset = first * self.page_bytes;
         let end = (last + 1).saturating_mul(self.page_bytes).min(stored.size_bytes);
         if offset < end {
@@ -75,16 +83,58 @@ impl ProcessTracker {
         self.files.insert(file, stored);
     }
 
+    /// The regular file behind descriptor `fd` of process `pid`; `None` for anything else. A file
+    /// that has been neither mapped nor read yet becomes known by this: programs advise a file right
+    /// after opening it.
+    ///
+    /// # Errors
+    /// The descriptor or the process is gone.
+    pub(super) fn descriptor_file(&mut self, pid: u32, fd: u64) -> io::Result<Option<FileId>> {
+        let link = format!("/proc/{pid}/fd/{fd}");
+        let data = fs::metadata(&link)?;
+        if !data.is_file() {
+            return Ok(None);
+        }
+        let identity = (data.dev(), data.ino());
+        let is_same = |stored: &Option<ObservedFile>| {
+            stored.as_ref().is_some_and(|stored| (stored.device, stored.inode) == identity)
+        };
+        if let Some((file, _)) = self.files.iter().find(|(_, stored)| is_same(stored)) {
+            return Ok(Some(*file));
+        }
+        // Where stat(2) has a device of its own, as on btrfs, mappings and reads of the file come
+        // under another ID: `open_number` takes both for one file.
+        let file = FileId {
+            major: rustix::fs::major(data.dev()),
+            minor: rustix::fs::minor(data.dev()),
+            inode: data.ino(),
+        };
+        let path = fs::read_link(&link)?;
+        if !self.files.contains_key(&file) {
+            self.add_file(file, &path);
+        }
+        Ok(Some(file))
+    }
+
+    /// Adds the deferred reads of `file`, which is known now.
+    pub(super) fn add_deferred_reads(&mut self, pid: u32, file: FileId) {
+        let deferred = std::mem::take(&mut self.process(pid).deferred);
+        for event in deferred {
+            match event.kind {
+                TraceEventKind::Read { file: read, first, last } if read == file => {
+                    self.add_read(&event, file, first, last);
+                }
+                _ => self.process(pid).deferred.push(event),
+            }
+        }
+    }
+
     /// The number of a file in its process. The first file of a process adds the process to the
     /// recording.
-    pub(super) fn open_number(
-        &mut self,
-        event: &TraceEvent,
-        file: FileId,
-        stored: &ObservedFile,
-    ) -> u64 {
+    pub(super) fn open_number(&mut self, event: &TraceEvent, stored: &ObservedFile) -> u64 {
         let process = self.process(event.pid);
-        if let Some(open) = process.opens.get(&file) {
+        let identity = (stored.device, stored.inode);
+        if let Some(open) = process.opens.get(&identity) {
             return *open;
         }
         let (parent, is_recorded) = (process.parent, process.is_recorded);
@@ -100,7 +150,7 @@ impl ProcessTracker {
         }
         self.opens += 1;
         let open = self.opens;
-        self.process(event.pid).opens.insert(file, open);
+        self.process(event.pid).opens.insert(identity, open);
         self.add(event, Action::Open { number: open, file: stored.clone() });
         open
     }
@@ -114,9 +164,4 @@ fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
         let is_file = data.is_file() && data.ino() == file.inode;
         if is_file { fs::read_link(entry.path()).ok() } else { None }
     })
-}
-
-/// Whether `event` is a read of `file`.
-pub(super) fn is_read_of(event: &TraceEvent, file: FileId) -> bool {
-    matches!(event.kind, TraceEventKind::Read { file: read, .. } if read == file)
 }

@@ -5,7 +5,6 @@ use filemap_attach::{MappedFile, MappedRange};
 use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
-use super::files::is_read_of;
 use super::process::TrackedMapping;
 
 impl ProcessTracker {
@@ -20,17 +19,9 @@ impl ProcessTracker {
         if !self.files.contains_key(file) {
             self.add_file(*file, path);
         }
-        let deferred = std::mem::take(&mut self.process(event.pid).deferred);
-        let (reads, others): (Vec<_>, Vec<_>) =
-            deferred.into_iter().partition(|deferred| is_read_of(deferred, *file));
-        self.process(event.pid).deferred = others;
+        self.add_deferred_reads(event.pid, *file);
         let Some(stored) = self.files.get(file).cloned().flatten() else { return };
-        let open = self.open_number(event, *file, &stored);
-        for read in reads {
-            if let TraceEventKind::Read { file, first, last } = read.kind {
-                self.add_read(&read, file, first, last);
-            }
-        }
+        let open = self.open_number(event, &stored);
         if let Some(size_bytes) = self.sizes.remove(&(event.tid, event.at_ns)) {
             let resized = ObservedFile { size_bytes, ..stored };
             self.files.insert(*file, Some(resized.clone()));

@@ -6,11 +6,10 @@ mod process;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageReclaimer};
+use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile};
 
 use super::file_filter::FileFilter;
@@ -45,6 +44,11 @@ pub struct ProcessTracker {
     advised_files: HashMap<(u32, u64), FileId>,
     /// By thread and time of mmap(2): the new size of the file in bytes, if it has changed.
     sizes: HashMap<(u32, u64), u64>,
+    /// Calls of posix_fadvise(2) and readahead(2) whose descriptor was closed before its file could
+    /// be looked up.
+    unresolved_advice: u64,
+    /// Reads of files that were closed before their path could be looked up.
+    unresolved_reads: u64,
     lost: u64,
 }
 
@@ -71,6 +75,8 @@ impl ProcessTracker {
             own_advice: Vec::new(),
             advised_files: HashMap::new(),
             sizes: HashMap::new(),
+            unresolved_advice: 0,
+            unresolved_reads: 0,
             lost: 0,
         }
     }
@@ -164,16 +170,13 @@ impl ProcessTracker {
                 }
             }
             TraceEventKind::FadviseCall { fd, .. } | TraceEventKind::ReadaheadCall { fd, .. } => {
-                let path = format!("/proc/{}/fd/{fd}", event.pid);
-                let data = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-                let file = data.and_then(|data| {
-                    let is_open_file = |(_, stored): &(&FileId, &Option<ObservedFile>)| {
-                        let id = stored.as_ref().map(|stored| (stored.device, stored.inode));
-                        id == Some((data.dev(), data.ino()))
-                    };
-                    self.files.iter().find(is_open_file).map(|(file, _)| *file)
-                });
-                self.advised_files.extend(file.map(|file| ((event.tid, event.at_ns), file)));
+                match self.descriptor_file(event.pid, *fd) {
+                    Ok(file) => {
+                        let file = file.map(|file| ((event.tid, event.at_ns), file));
+                        self.advised_files.extend(file);
+                    }
+                    Err(_) => self.unresolved_advice += 1,
+                }
             }
             _ => {}
         }
@@ -183,7 +186,15 @@ impl ProcessTracker {
     fn advised_open(&mut self, event: &TraceEvent) -> Option<u64> {
         let file = self.advised_files.remove(&(event.tid, event.at_ns))?;
         let stored = self.files.get(&file).cloned().flatten()?;
-        Some(self.open_number(event, file, &stored))
+        let open = self.open_number(event, &stored);
+        self.add_deferred_reads(event.pid, file);
+        Some(open)
+    }
+
+    /// The numbers of advice calls and of reads whose file was closed before it could be looked up.
+    pub fn unresolved(&self) -> (u64, u64) {
+        let deferred = self.processes.values().map(|process| process.deferred.len() as u64);
+        (self.unresolved_advice, self.unresolved_reads + deferred.sum::<u64>())
     }
 
     /// Restores the advice of all mappings. Returns those where that failed.
@@ -201,6 +212,18 @@ impl ProcessTracker {
     pub fn unreclaimed(&self) -> (u64, Option<String>) {
         let Some(reclaimer) = &self.reclaimer else { return (0, None) };
         (reclaimer.stayed, reclaimer.refused.as_ref().map(ToString::to_string))
+    }
+
+    /// What is known to be missing from the recording.
+    pub fn gaps(&self) -> Vec<(GapKind, u64)> {
+        let (advice, reads) = self.unresolved();
+        let gaps = [
+            (GapKind::SystemCalls, u64::from(!self.source.reports_syscalls())),
+            (GapKind::Advice, advice),
+            (GapKind::ReadPages, reads),
+            (GapKind::TouchedPages, self.single.late_pages().max(self.single.late())),
+        ];
+        gaps.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
     /// The first lasting refusal to advise a mapping.

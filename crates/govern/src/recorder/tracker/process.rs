@@ -21,8 +21,9 @@ pub(super) struct TrackedProcess {
     pub(super) is_recorded: bool,
     pub(super) is_in_exec: bool,
     pub(super) threads: HashSet<u32>,
-    /// Numbers of its open files: one per file, since the kernel does not report descriptors.
-    pub(super) opens: HashMap<FileId, u64>,
+    /// Numbers of its open files by device and inode: one per file, since the kernel does not report
+    /// descriptors.
+    pub(super) opens: HashMap<(u64, u64), u64>,
     /// Reads of files whose path is not known yet, and all reads during execve(2).
     pub(super) deferred: Vec<TraceEvent>,
     pub(super) forks: u64,
@@ -87,6 +88,7 @@ impl ProcessTracker {
         process.threads.remove(&event.tid);
         if process.threads.is_empty() {
             self.add_if_recorded(event, Action::Exit);
+            self.drop_deferred_reads(event.pid);
             self.processes.remove(&event.pid);
             // Threads from before the recording may still run, so the advice is restored anyway.
             self.forget_touches(event.pid);

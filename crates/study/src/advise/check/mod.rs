@@ -60,6 +60,9 @@ pub enum CheckVerdict {
     Tie,
     /// Another variant is faster.
     NotConfirmed,
+    /// The unchanged program reads another number of pages than predicted, so that the predictions
+    /// are of another program.
+    Mispredicted,
     /// With it the program reads more or takes longer than unchanged.
     Refuted,
     /// There were too few runs.
@@ -144,7 +147,7 @@ impl Check {
 
     /// Whether the answer of `advice` is refuted, or the program did not do the recorded work.
     pub fn fails(&self, advice: &AdviseRecord) -> bool {
-        self.verdict == CheckVerdict::Refuted
+        matches!(self.verdict, CheckVerdict::Refuted | CheckVerdict::Mispredicted)
             || verdict::other_work_warning(&advice.now, &self.variants[0]).is_some()
             || !self.differences.is_empty()
     }

@@ -45,9 +45,10 @@ fn treatment(
                 fault_around_bytes = Some(*bytes);
                 continue;
             }
-            AdviceChange::Madvise(..) | AdviceChange::Ask(..) | AdviceChange::Fadvise(..) => {
-                continue;
-            }
+            AdviceChange::Madvise(..)
+            | AdviceChange::Ask(..)
+            | AdviceChange::Fadvise(..)
+            | AdviceChange::OmitPrefetch(_) => continue,
         };
         return Err(reason.to_string());
     }
