@@ -158,7 +158,7 @@ fn other_mappings_are_left_alone() {
         "file_size = '15m'",
         "file_size = '64m'\nmap_len = '15m'",
         "file_size = '64m'\nadvice = 'sequential'",
-        "file_size = '64m'\nadvice = 'random'",
+        "file_size = '64m'\nadvice = 'random,hugepage'",
         "file_size = '64m'\nexec = true",
         "file_size = '64m'\nprivate = true",
     ] {
@@ -173,6 +173,21 @@ fn other_mappings_are_left_alone() {
         assert_eq!((governed, same), (plain, counters), "{job}");
         assert_eq!((log.len(), why.len()), (0, 1), "{why:?}");
     }
+}
+
+/// MADV_RANDOM of the program's own is governed as other mappings are, but never replaced by the
+/// kernel's readahead.
+#[test]
+fn own_random_advice_is_governed() {
+    let pages = |text: &str| {
+        let job = format!("file_size = '64m'\naccesses = 4000\ngovernor = true\n{text}");
+        let run = trace(&spec(&job).validate(None).unwrap(), &Profile::DEFAULT, &mut ()).unwrap();
+        (run.counters.data_pages_read.unwrap(), run.counters.major_faults.unwrap())
+    };
+    let advised = pages("workload = 'interleave:3'\nadvice = 'random'");
+    assert!(advised.0 < 5000 && advised.1 < 50, "{advised:?}");
+    let lookups = pages("workload = 'random'\nadvice = 'random'");
+    assert!(lookups.0 < 5000 && lookups.1 > 3000, "{lookups:?}");
 }
 
 /// Starts of `count` runs of `pages` pages in a file of `of` pages, and the pages of these runs,
@@ -270,8 +285,8 @@ fn threads_share_what_is_known_of_a_mapping() {
     assert!(faults("scan") < 100 && faults("lookups") < 5000, "{} major", faults("scan"));
 }
 
-/// The program's own advice for its mapping stays in effect from there on; a request for pages does
-/// not end the governing.
+/// The program's own advice for its mapping stays in effect from there on. A request for pages does
+/// not end the governing, and MADV_RANDOM is what the governor sets itself.
 #[test]
 fn the_programs_own_advice_stands() {
     let with = |governor: bool, advice: &str| {
@@ -286,11 +301,11 @@ fn the_programs_own_advice_stands() {
     let advised = |advice: &str| {
         format!("[[thread.phase]]\nmapping = 'data'\nmadvise = '{advice}'\nlen = '16m'\n")
     };
-    for advice in ["normal", "random", "sequential", "hugepage"] {
+    for advice in ["normal", "sequential", "hugepage"] {
         let advice = advised(advice);
         assert_eq!(with(true, &advice), with(false, &advice), "{advice}");
     }
-    for advice in ["willneed", "dontneed"] {
+    for advice in ["random", "willneed", "dontneed"] {
         let (read, major) = with(true, &advised(advice));
         assert!(read < 300 && major < 30, "{advice}: {read} pages, {major} major faults");
     }
