@@ -25,7 +25,8 @@ pub use error::{Error, reason};
 pub use event::{Event, EventKind, FaultKind, now_ns};
 pub use follow::{FollowMethod, Follower, mapped_pages};
 pub use inject::{
-    InjectionReport, MemoryAdvice, Refusal, advise_all, advise_any, madvise, without_injections,
+    InjectionReport, MemoryAdvice, PopulateInjection, Refusal, advise_all, advise_any,
+    is_populating, madvise, without_injections,
 };
 pub use mapped_range::{FileId, MappedFile, MappedRange};
 pub use page_out::{MAX_OPEN_PAGES, PageOut, PageReclaimer, drain_lru_batches};

@@ -24,7 +24,7 @@ pub struct EventSource {
     backend: SourceBackend,
     /// Events read and not delivered yet. Records older than the newest of them may still arrive.
     pending: Vec<TraceEvent>,
-    /// Copies of the mapping, advice, fork and exec events in `pending` that
+    /// Copies of the mapping, advice, mmap(2), fork and exec events in `pending` that
     /// [`EventSource::take_new_events`] has not returned yet.
     unacted: Vec<TraceEvent>,
     /// PID, TID and address of each fault that [`EventSource::take_faults`] has not returned yet;
@@ -170,6 +170,7 @@ impl EventSource {
             matches!(
                 seen.kind,
                 TraceEventKind::Map(_)
+                    | TraceEventKind::MmapCall { .. }
                     | TraceEventKind::Exec
                     | TraceEventKind::Fork { .. }
                     | TraceEventKind::MadviseCall { .. }
@@ -190,7 +191,7 @@ impl EventSource {
         Ok(())
     }
 
-    /// Takes the mapping, advice, fork and exec events read since the previous call, in no
+    /// Takes the mapping, advice, mmap(2), fork and exec events read since the previous call, in no
     /// particular order.
     pub fn take_new_events(&mut self) -> Vec<TraceEvent> {
         std::mem::take(&mut self.unacted)

@@ -207,6 +207,8 @@ pub enum GapKind {
     /// System calls, of which the source reported none: reads, advice, `munmap(2)`, `mremap(2)`. The
     /// count is 1.
     SystemCalls,
+    /// Pages that were locked in memory, as by `mlock(2)`, so that their touches were no faults.
+    LockedPages,
     /// A kind of a later version.
     Unknown(u32),
 }

@@ -163,8 +163,13 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
 }
 
 impl GapKind {
-    const NUMBERED: [GapKind; 4] =
-        [GapKind::Advice, GapKind::ReadPages, GapKind::TouchedPages, GapKind::SystemCalls];
+    const NUMBERED: [GapKind; 5] = [
+        GapKind::Advice,
+        GapKind::ReadPages,
+        GapKind::TouchedPages,
+        GapKind::SystemCalls,
+        GapKind::LockedPages,
+    ];
 
     /// The number in the file, from 1.
     pub fn number(self) -> u32 {

@@ -1,10 +1,10 @@
 //! Injection attempts: each runs on a thread of its own, and tries one target thread.
 
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::{self, sleep};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use super::injection::{AfterCall, Injection};
@@ -54,33 +54,112 @@ pub fn madvise(
         range: range.clone(),
         advice: vec![advice],
         after_call: None,
+        populate: None,
     })
 }
 
 fn run_attempt(injection: Injection) -> Result<InjectionReport, Refusal> {
     let _held = INJECTION_LOCK.read().unwrap_or_else(PoisonError::into_inner);
-    let milliseconds = ATTEMPT_TIMEOUT.as_millis() as u64;
-    let slow = Refusal::Slow { tid: injection.tid, milliseconds };
+    let slow = slow(injection.tid);
+    let (attempt, receiver) = start_attempt(move || injection.run()).ok_or(slow.clone())?;
+    let result = receiver.recv_timeout(ATTEMPT_TIMEOUT).map_err(|_| slow)?;
+    // Only the end of the tracer thread detaches a tracee that did not stop.
+    let _ = attempt.join();
+    result
+}
+
+type AttemptResult = Result<InjectionReport, Refusal>;
+
+/// Runs an attempt on a thread of its own; `None` if there are too many.
+fn start_attempt(
+    run: impl FnOnce() -> AttemptResult + Send + 'static,
+) -> Option<(JoinHandle<()>, Receiver<AttemptResult>)> {
     let (sender, receiver) = sync_channel(1);
     if ACTIVE_ATTEMPTS.fetch_add(1, Ordering::Relaxed) >= MAX_ABANDONED {
         ACTIVE_ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        return Err(slow);
+        return None;
     }
     let attempt = thread::Builder::new().name("advise".into()).spawn(move || {
         raise_priority();
-        let result = injection.run();
+        let result = run();
         ACTIVE_ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
         // The receiver is gone after the timeout.
         let _ = sender.send(result);
     });
-    let Ok(attempt) = attempt else {
+    if attempt.is_err() {
         ACTIVE_ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
-        return Err(slow);
-    };
-    let Ok(result) = receiver.recv_timeout(ATTEMPT_TIMEOUT) else { return Err(slow) };
-    // Only the end of the tracer thread detaches a tracee that did not stop.
-    let _ = attempt.join();
-    result
+    }
+    Some((attempt.ok()?, receiver))
+}
+
+fn slow(tid: u32) -> Refusal {
+    Refusal::Slow { tid, milliseconds: ATTEMPT_TIMEOUT.as_millis() as u64 }
+}
+
+/// Whether a thread is blocked in mmap(2) while the call populates the mapping.
+pub fn is_populating(pid: u32, tid: u32) -> bool {
+    Activity::read(pid, tid).is_ok_and(|activity| activity == Activity::Populating)
+}
+
+/// An injection into a thread that populates a mapping in mmap(2). It waits in the background until
+/// the call returns, which takes as long as reading the file.
+///
+/// It may be dropped or the process killed at any time: the thread continues.
+pub struct PopulateInjection {
+    tid: u32,
+    result: Option<Receiver<AttemptResult>>,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+impl PopulateInjection {
+    /// Begins to wait for thread `tid`. The calls are made as by [`advise_all`], by this thread only.
+    pub fn start(
+        pid: u32,
+        tid: u32,
+        range: &MappedRange,
+        advice: &[MemoryAdvice],
+        then: Arc<dyn Fn() + Send + Sync>,
+    ) -> PopulateInjection {
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let injection = Injection {
+            pid,
+            tid,
+            range: range.clone(),
+            advice: advice.to_vec(),
+            after_call: Some(AfterCall(then)),
+            populate: Some(is_cancelled.clone()),
+        };
+        let attempt = start_attempt(move || {
+            let _held = INJECTION_LOCK.read().unwrap_or_else(PoisonError::into_inner);
+            injection.run()
+        });
+        PopulateInjection { tid, result: attempt.map(|(_, receiver)| receiver), is_cancelled }
+    }
+
+    /// The result, once there is one.
+    pub fn poll(&self) -> Option<Result<InjectionReport, Refusal>> {
+        match self.result.as_ref().map(Receiver::try_recv) {
+            Some(Ok(result)) => Some(result),
+            Some(Err(TryRecvError::Empty)) => None,
+            Some(Err(TryRecvError::Disconnected)) | None => Some(Err(slow(self.tid))),
+        }
+    }
+
+    /// Ends the wait. The result is [`Refusal::Unfinished`] if the thread may still be making the
+    /// calls.
+    pub fn cancel(self) -> Result<InjectionReport, Refusal> {
+        self.is_cancelled.store(true, Ordering::Release);
+        let Some(receiver) = &self.result else { return Err(slow(self.tid)) };
+        let milliseconds = ATTEMPT_TIMEOUT.as_millis() as u64;
+        let unfinished = Refusal::Unfinished { tid: self.tid, milliseconds };
+        receiver.recv_timeout(ATTEMPT_TIMEOUT).unwrap_or(Err(unfinished))
+    }
+}
+
+impl Drop for PopulateInjection {
+    fn drop(&mut self) {
+        self.is_cancelled.store(true, Ordering::Release);
+    }
 }
 
 /// Reduces this thread's wakeup latency, even with all CPUs busy, because the target waits while it
@@ -114,7 +193,7 @@ pub fn advise_any(
 ) -> Result<InjectionReport, Refusal> {
     let (range, tid) = (range.clone(), preferred_tid);
     run_by_any_thread(
-        &Injection { pid, tid, range, advice: vec![advice], after_call: None },
+        &Injection { pid, tid, range, advice: vec![advice], after_call: None, populate: None },
         ANY_THREAD_TIMEOUT,
     )
 }
@@ -130,10 +209,8 @@ pub fn advise_all(
     limit: Duration,
 ) -> Result<InjectionReport, Refusal> {
     let (range, tid) = (range.clone(), preferred_tid);
-    run_by_any_thread(
-        &Injection { pid, tid, range, advice: advice.to_vec(), after_call: Some(AfterCall(then)) },
-        limit,
-    )
+    let (advice, after_call) = (advice.to_vec(), Some(AfterCall(then)));
+    run_by_any_thread(&Injection { pid, tid, range, advice, after_call, populate: None }, limit)
 }
 
 fn run_by_any_thread(injection: &Injection, limit: Duration) -> Result<InjectionReport, Refusal> {
@@ -180,7 +257,7 @@ fn other_threads(pid: u32, preferred_tid: u32) -> Vec<u32> {
         .filter_map(|tid| match Activity::read(pid, tid) {
             Ok(Activity::Faulting) => Some((false, tid)),
             Ok(Activity::Running) => Some((true, tid)),
-            Ok(Activity::InSystemCall) | Err(_) => None,
+            Ok(Activity::InSystemCall | Activity::Populating) | Err(_) => None,
         })
         .collect();
     threads.sort_by_key(|(runs, _)| *runs);

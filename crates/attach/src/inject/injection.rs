@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -25,11 +26,17 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(20);
 /// thread abandoned before its stop may see a system call interrupted.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// How long a thread in mmap(2) may take to populate the mapping.
+const POPULATE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long the thread may take to reach the system call entry, waiting for a CPU.
 const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the system call itself may take.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The same for a mapping that is fully populated, all of whose pages may have to be unmapped.
+const POPULATED_RESULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Type of the entry of `/proc/PID/auxv` that holds the address of the vDSO.
 const AT_SYSINFO_EHDR: u64 = 33;
@@ -44,6 +51,8 @@ pub struct Injection {
     pub advice: Vec<MemoryAdvice>,
     /// Run after each successful call, while the thread is held.
     pub after_call: Option<AfterCall>,
+    /// Waits for the return of a thread that populates a mapping in mmap(2), until this is set.
+    pub populate: Option<Arc<AtomicBool>>,
 }
 
 /// Callback run while a thread is held.
@@ -72,11 +81,12 @@ impl Injection {
         let tracee = Tracee::seize(self.tid).map_err(|errno| self.seize_refusal(errno))?;
         // Only between this check and the interrupt can the thread enter a system call that is then
         // interrupted.
-        if self.activity()? == Activity::InSystemCall {
-            return Err(Refusal::InSystemCall { tid: self.tid });
-        }
+        self.check_activity()?;
         tracee.interrupt().map_err(|_| self.gone())?;
-        let (stop, held_at) = self.wait(&tracee, STOP_TIMEOUT)?;
+        let limit = if self.populate.is_some() { POPULATE_TIMEOUT } else { STOP_TIMEOUT };
+        let is_cancelled =
+            || self.populate.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Acquire));
+        let (stop, held_at) = self.wait(&tracee, limit, is_cancelled)?;
         let (signal, refusal) = match stop {
             Stop::Interrupt => match self.prepare(&tracee, vdso) {
                 Ok(prepared) => return self.call(tracee, &prepared, held_at),
@@ -108,8 +118,15 @@ impl Injection {
         if shares_memory(self.pid, status.parent) {
             return Err(self.busy("it shares its memory with its parent, as after vfork(2)"));
         }
+        self.check_activity()
+    }
+
+    fn check_activity(&self) -> Result<(), Refusal> {
         match self.activity()? {
-            Activity::InSystemCall => Err(Refusal::InSystemCall { tid: self.tid }),
+            Activity::Populating if self.populate.is_some() => Ok(()),
+            Activity::InSystemCall | Activity::Populating => {
+                Err(Refusal::InSystemCall { tid: self.tid })
+            }
             Activity::Running | Activity::Faulting => Ok(()),
         }
     }
@@ -329,7 +346,11 @@ impl Injection {
         slot.clear(&tracee).map_err(gone)?;
         let signal = result.as_ref().err().and_then(|(_, signal)| *signal).unwrap_or(0);
         tracee.detach(signal);
-        let advised = InjectionReport { stopped_ns: held_at.elapsed().as_nanos() as u64 };
+        let advised = InjectionReport {
+            stopped_ns: held_at.elapsed().as_nanos() as u64,
+            is_at_mmap_return: machine::mmap_result(original)
+                .is_some_and(|address| self.range.contains(address)),
+        };
         match result {
             Ok(0) => Ok(advised),
             Ok(negative) => {
@@ -347,14 +368,17 @@ impl Injection {
         tracee: &Tracee,
         slot: &StubSlot,
     ) -> Result<i64, (Refusal, Option<i32>)> {
-        for limit in [CALL_TIMEOUT, RESULT_TIMEOUT] {
+        let result_timeout =
+            if self.populate.is_some() { POPULATED_RESULT_TIMEOUT } else { RESULT_TIMEOUT };
+        for limit in [CALL_TIMEOUT, result_timeout] {
             tracee.resume_to_system_call().map_err(|_| (self.gone(), None))?;
-            let (stop, _) = self.wait(tracee, limit).map_err(|refusal| match refusal {
-                Refusal::Slow { tid, milliseconds } => {
-                    (Refusal::Unfinished { tid, milliseconds }, None)
-                }
-                refusal => (refusal, None),
-            })?;
+            let (stop, _) =
+                self.wait(tracee, limit, || false).map_err(|refusal| match refusal {
+                    Refusal::Slow { tid, milliseconds } => {
+                        (Refusal::Unfinished { tid, milliseconds }, None)
+                    }
+                    refusal => (refusal, None),
+                })?;
             let refusal = match stop {
                 Stop::SystemCall => continue,
                 Stop::JobControl => (Refusal::Stopped { tid: self.tid }, Some(0)),
@@ -374,8 +398,13 @@ impl Injection {
         [self.range.address, self.range.length_bytes, advice.number() as u64]
     }
 
-    fn wait(&self, tracee: &Tracee, limit: Duration) -> Result<(Stop, Instant), Refusal> {
-        match tracee.wait(limit) {
+    fn wait(
+        &self,
+        tracee: &Tracee,
+        limit: Duration,
+        is_cancelled: impl Fn() -> bool,
+    ) -> Result<(Stop, Instant), Refusal> {
+        match tracee.wait(limit, is_cancelled) {
             WaitResult::Stopped { stop, running_at } => Ok((stop, running_at)),
             WaitResult::Ended => Err(self.gone()),
             WaitResult::TimedOut => {

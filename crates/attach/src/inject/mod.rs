@@ -24,7 +24,9 @@
 //! SIGTRAP that would reset a disposition. Stops are examined with `WNOWAIT`: once a wait has
 //! consumed a signal-delivery stop, the signal would be lost if the tracer were killed.
 //!
-//! A thread blocked in a system call is left alone. A thread running in the kernel is
+//! A thread blocked in a system call is left alone, except in mmap(2) with MAP_POPULATE: that call
+//! is not interrupted, so the thread stops at its return, before it can access the mapping, however
+//! long that takes ([`PopulateInjection`]). A thread running in the kernel is
 //! indistinguishable from one running in user mode: `/proc` reports both as running. Interrupting
 //! it ends its call as a signal would, as soon as the call blocks or checks for pending signals.
 //! Whatever the program could see of that is undone:
@@ -96,6 +98,9 @@ impl MemoryAdvice {
 pub struct InjectionReport {
     /// Upper bound on how long the thread was stopped, including the time of the calls.
     pub stopped_ns: u64,
+    /// The thread was stopped at its return from the mmap(2) that made the mapping, before it could
+    /// access it.
+    pub is_at_mmap_return: bool,
 }
 
 /// Reason why no advice took effect. Except for [`Refusal::Unfinished`], the target is as if
@@ -175,4 +180,6 @@ pub fn advise_any(
 #[cfg(target_arch = "x86_64")]
 mod attempt;
 #[cfg(target_arch = "x86_64")]
-pub use attempt::{advise_all, advise_any, madvise, without_injections};
+pub use attempt::{
+    PopulateInjection, advise_all, advise_any, is_populating, madvise, without_injections,
+};

@@ -34,6 +34,9 @@ pub enum Activity {
     Running,
     /// Blocked outside of a system call: in a page fault.
     Faulting,
+    /// Blocked in mmap(2), which populates the mapping: `mm_populate` ends early only if the thread
+    /// is killed.
+    Populating,
     InSystemCall,
 }
 
@@ -87,12 +90,28 @@ impl SignalSets {
 impl Activity {
     pub fn read(pid: u32, tid: u32) -> io::Result<Activity> {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))?;
-        Ok(match text.split_whitespace().next() {
+        Ok(Activity::parse(&text))
+    }
+
+    /// Parses `running`, or the number of the system call and its arguments in hexadecimal.
+    fn parse(text: &str) -> Activity {
+        let mut words = text.split_whitespace();
+        match words.next() {
             Some("running") => Activity::Running,
             Some("-1") => Activity::Faulting,
+            Some(call) if call.parse() == Ok(libc::SYS_mmap) && populates(words.nth(3)) => {
+                Activity::Populating
+            }
             _ => Activity::InSystemCall,
-        })
+        }
     }
+}
+
+/// Whether an argument of mmap(2) has the flags that populate a mapping.
+fn populates(flags: Option<&str>) -> bool {
+    let digits = flags.and_then(|flags| flags.strip_prefix("0x"));
+    let flags = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    flags & u64::from((libc::MAP_POPULATE | libc::MAP_LOCKED).cast_unsigned()) != 0
 }
 
 fn bit(signal: i32) -> u64 {
@@ -102,6 +121,22 @@ fn bit(signal: i32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parses_activity() {
+        let mapping = |flags: &str| format!("9 0x0 0x20000000 0x1 {flags} 0x3 0x0 0x7ffd 0x7f11\n");
+        for (text, activity) in [
+            ("running\n", Activity::Running),
+            ("-1 0x7ffd 0x7f11\n", Activity::Faulting),
+            (&mapping("0x8001"), Activity::Populating),
+            (&mapping("0x2002"), Activity::Populating),
+            (&mapping("0x1"), Activity::InSystemCall),
+            ("0 0x0 0x0 0x0 0x8001 0x3 0x0 0x7ffd 0x7f11\n", Activity::InSystemCall),
+            ("", Activity::InSystemCall),
+        ] {
+            assert_eq!(Activity::parse(text), activity, "{text}");
+        }
+    }
 
     #[test]
     fn parses_status() {

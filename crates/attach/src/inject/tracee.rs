@@ -98,9 +98,9 @@ impl Tracee {
         let _ = self.request(libc::PTRACE_DETACH, 0, signal as usize);
     }
 
-    /// Waits until the thread stops. Uses WNOWAIT and never consumes the stop: after a consumed
+    /// Waits until the thread stops, the time is up, or `is_cancelled`. Uses WNOWAIT and never consumes the stop: after a consumed
     /// signal-delivery stop, the signal would be lost if this process were killed.
-    pub fn wait(&self, limit: Duration) -> WaitResult {
+    pub fn wait(&self, limit: Duration, is_cancelled: impl Fn() -> bool) -> WaitResult {
         let begin = Instant::now();
         let mut running_at = begin;
         loop {
@@ -112,7 +112,7 @@ impl Tracee {
                 Ok(None) => running_at = looked_at,
             }
             let elapsed = begin.elapsed();
-            if elapsed >= limit {
+            if elapsed >= limit || is_cancelled() {
                 return WaitResult::TimedOut;
             }
             if elapsed > SPIN_TIME {

@@ -129,6 +129,11 @@ pub fn stub_before(instruction: u64) -> u64 {
     instruction.wrapping_sub(SYSCALL.len() as u64)
 }
 
+/// The result of mmap(2), if the thread has stopped at its return from that call.
+pub fn mmap_result(registers: &Registers) -> Option<u64> {
+    (registers.orig_rax as i64 == libc::SYS_mmap).then_some(registers.rax)
+}
+
 pub fn result(registers: &Registers) -> i64 {
     registers.rax as i64
 }

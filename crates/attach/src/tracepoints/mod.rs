@@ -78,6 +78,17 @@ pub enum TraceEventKind {
     MadviseReturn {
         result: i64,
     },
+    /// Entry of mlock(2) or mlock2(2).
+    LockCall {
+        address: u64,
+        length_bytes: u64,
+        /// Reads the pages now; not with MLOCK_ONFAULT.
+        populates: bool,
+    },
+    /// Entry of mlockall(2), with its `MCL_*` flags.
+    LockAllCall {
+        flags: u64,
+    },
     /// Entry of posix_fadvise(2); a length of 0 means up to the end of the file.
     FadviseCall {
         fd: u64,

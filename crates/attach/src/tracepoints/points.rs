@@ -32,7 +32,10 @@ fn decode_fault(values: &FieldValues) -> TraceEventKind {
     TraceEventKind::Fault { address: values[0], is_write: values[1] & X86_PF_WRITE != 0 }
 }
 
-const TRACEPOINTS: [TracepointSpec; 15] = [
+/// `MLOCK_ONFAULT` of mlock2(2).
+const MLOCK_ONFAULT: u64 = 1;
+
+const TRACEPOINTS: [TracepointSpec; 18] = [
     ("exceptions/page_fault_user", &["address", "error_code"], decode_fault, true),
     ("exceptions/page_fault_kernel", &["address", "error_code"], decode_fault, true),
     (
@@ -74,6 +77,28 @@ const TRACEPOINTS: [TracepointSpec; 15] = [
         "syscalls/sys_exit_madvise",
         &["ret"],
         |v| TraceEventKind::MadviseReturn { result: v[0].cast_signed() },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_mlock",
+        &["start", "len"],
+        |v| TraceEventKind::LockCall { address: v[0], length_bytes: v[1], populates: true },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_mlock2",
+        &["start", "len", "flags"],
+        |v| TraceEventKind::LockCall {
+            address: v[0],
+            length_bytes: v[1],
+            populates: v[2] & MLOCK_ONFAULT == 0,
+        },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_mlockall",
+        &["flags"],
+        |v| TraceEventKind::LockAllCall { flags: v[0] },
         false,
     ),
     (

@@ -300,6 +300,44 @@ fn records_steps_in_order() {
     assert!(events.iter().any(lacks));
 }
 
+/// A thread that maps a file with MAP_POPULATE is held before its first touch, however soon that
+/// is, and whether the kernel reads the file or finds it cached.
+#[test]
+fn records_touches_of_populated_mapping() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root sees the flags of mmap(2)");
+    }
+    let place = Place::new("record_populated");
+    let [_, data] = place.lookups();
+    let program = place.compiled("populate");
+    let last = PAGES - 256..PAGES;
+    let expected: Vec<u64> = last.clone().chain([77, 20]).collect();
+    let Some(events) = recorded(&place, "r", &[&program, &data, "cold"]) else { return };
+    assert_eq!(touches(&events, &data), expected);
+    let populates = |event: &&Event| {
+        let populate = libc::MAP_POPULATE.cast_unsigned();
+        matches!(event.kind, EventKind::Map { flags, .. } if flags & populate != 0)
+    };
+    assert_eq!(events.iter().filter(populates).count(), 1);
+    let is_gap = |event: &Event| matches!(event.kind, EventKind::Gap { .. });
+    assert!(!events.iter().any(is_gap));
+    // Locked pages stay mapped, whether they were touched or not.
+    let words: [&str; 3] = [&program, &data, "lock"];
+    let path = place.scratch.path("locked");
+    let mut command = place.command("record", &format!("--output {path} --"));
+    let output = command.args(words).output().expect("the command starts");
+    assert!(stderr(&output).contains("32 pages that the program locked"), "{}", stderr(&output));
+    let events = self::events(&path);
+    let expected: Vec<u64> = last.chain([77]).collect();
+    assert_eq!(touches(&events, &data), expected);
+    let is_locked = |event: &Event| {
+        matches!(event.kind, EventKind::Gap { kind: GapKind::LockedPages, count: 32 })
+    };
+    assert!(events.iter().any(is_locked));
+    let found: Vec<String> = events.iter().filter_map(shown).collect();
+    assert!(found.contains(&"0 madvise 0 16+32 22".to_string()), "{found:?}");
+}
+
 /// What is advised for a recording is no advice of the program, however often it was tried: `dd`
 /// advises nothing, and is held late as it maps files of its locale and then waits in calls.
 #[test]

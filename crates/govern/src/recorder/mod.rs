@@ -152,6 +152,7 @@ impl<W> RecordOutcome<W> {
         let (late, late_pages) = self.tracker.late();
         let (advice, reads) = self.tracker.unresolved();
         let (stayed, reclaim_error) = self.tracker.unreclaimed();
+        let locked = self.tracker.locked_pages();
         Some(if lost > 0 {
             format!(
                 "the recording in '{name}' is incomplete: at least {lost} events were lost; run it \
@@ -166,6 +167,11 @@ impl<W> RecordOutcome<W> {
             format!(
                 "the recording in '{name}' lacks touches of pages that were read with others, as a \
                  process could not be made to read single pages: {refused}"
+            )
+        } else if locked > 0 {
+            format!(
+                "the recording in '{name}' lacks the touches of {locked} pages that the program \
+                 locked in memory (mlock): they cause no faults"
             )
         } else if late > 0 {
             self.files.iter().for_each(drop_cached);

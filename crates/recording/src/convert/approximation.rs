@@ -129,7 +129,11 @@ impl ApproximationCounts {
                      that these files may be read differently",
                     plural(*count, "call")
                 ),
-                GapKind::ReadPages | GapKind::TouchedPages if is_negligible => return None,
+                GapKind::ReadPages | GapKind::TouchedPages | GapKind::LockedPages
+                    if is_negligible =>
+                {
+                    return None;
+                }
                 GapKind::ReadPages => {
                     format!(
                         "the recording lacks {} or more of files {closed}",
@@ -139,6 +143,10 @@ impl ApproximationCounts {
                 GapKind::TouchedPages => format!(
                     "the recording may lack the touches of {}, which were mapped together with \
                      others",
+                    plural(*count, "page")
+                ),
+                GapKind::LockedPages => format!(
+                    "the recording lacks the touches of {}, which the program locked in memory",
                     plural(*count, "page")
                 ),
                 GapKind::SystemCalls => "the recording has no reads, no advice and no munmap of \

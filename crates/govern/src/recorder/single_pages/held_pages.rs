@@ -27,18 +27,31 @@ pub struct HeldPages {
     /// Address ranges with page table entries; `None` where the kernel cannot report them.
     mapped: Option<Vec<Range<u64>>>,
     more_arrive: OnceLock<bool>,
+    /// Pages that are still mapped after all were to be unmapped, where the kernel reports them.
+    stayed: OnceLock<Option<u64>>,
 }
 
 impl HeldPages {
     /// Reads the page table of a mapping.
     pub fn read(pid: u32, range: &MappedRange) -> HeldPages {
         let mapped = mapped_pages(pid, range);
-        HeldPages { at_ns: now_ns(), mapped, more_arrive: OnceLock::new() }
+        let (more_arrive, stayed) = (OnceLock::new(), OnceLock::new());
+        HeldPages { at_ns: now_ns(), mapped, more_arrive, stayed }
     }
 
     /// Drops the file of the mapping from the page cache until no more pages arrive.
     pub fn drop_file(&self, file: &File) {
         self.more_arrive.get_or_init(|| drop_arriving(file));
+    }
+
+    /// Counts the pages that could not be unmapped.
+    pub fn count_stayed(&self, pid: u32, range: &MappedRange) {
+        self.stayed.get_or_init(|| Some(count_pages(&mapped_pages(pid, range)?)));
+    }
+
+    /// The number of pages that could not be unmapped: their touches are invisible.
+    pub fn stayed(&self) -> Option<u64> {
+        self.stayed.get().copied().flatten()
     }
 
     /// Whether pages may still have arrived after [`HeldPages::drop_file`].
@@ -60,6 +73,11 @@ impl HeldPages {
         let pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
         Some(pages.filter(|page| !faulted.contains(page)).count() as u64)
     }
+}
+
+/// The number of pages in address ranges.
+fn count_pages(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| (range.end - range.start) / page_size()).sum()
 }
 
 /// Drops a file from the page cache while its pages still arrive from the disk. Returns whether

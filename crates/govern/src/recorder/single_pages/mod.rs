@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::{self, ReadaheadMode};
 use filemap_attach::tracepoints::TraceEvent;
 use filemap_attach::{
-    EventSource, FileId, MappedRange, MemoryAdvice, Refusal, advise_all, advise_any, now_ns,
+    EventSource, FileId, InjectionReport, MappedRange, MemoryAdvice, PopulateInjection, Refusal,
+    advise_all, advise_any, is_populating, now_ns,
 };
 use filemap_kernel::cold_cache::drop_pages;
+use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 
 use crate::journal::{AdviceJournal, start_ticks};
@@ -69,6 +71,8 @@ pub struct SinglePages {
     journal: Option<AdviceJournal>,
     /// Mappings whose processes had no thread that could be held yet.
     pending: Vec<PendingMapping>,
+    /// Mappings whose thread still populates them in mmap(2).
+    populating: Vec<PopulatingMapping>,
     /// Injected calls, to recognise them among the reported ones.
     own: VecDeque<OwnAdvice>,
     /// The first refusal that is not worth a retry.
@@ -95,6 +99,33 @@ struct PendingMapping {
     next_try: Instant,
     interval: Duration,
 }
+
+/// A mapping that is being advised.
+struct MappingAttempt {
+    event: TraceEvent,
+    range: MappedRange,
+    /// Its file, if it is to be dropped from the page cache.
+    file: Option<Arc<File>>,
+    /// The page table when a thread was held.
+    held: Arc<OnceLock<HeldPages>>,
+    previous: ReadaheadMode,
+    /// The mapping is older than the recording.
+    was_mapped_before: bool,
+    /// The pause before this retry; `None` at the first attempt.
+    last_interval: Option<Duration>,
+    /// Its thread mapped all pages in mmap(2), and must be held before it returns.
+    is_populated: bool,
+}
+
+/// A mapping that is advised as soon as its thread returns from mmap(2).
+struct PopulatingMapping {
+    attempt: MappingAttempt,
+    injection: PopulateInjection,
+    from_ns: u64,
+}
+
+/// The calls that unmap the pages of a mapping, and have them read one at a time from then on.
+const SINGLE_PAGE_ADVICE: [MemoryAdvice; 2] = [MemoryAdvice::Random, MemoryAdvice::PageOut];
 
 impl SinglePages {
     /// For programs that are started. Files are dropped when they are first mapped.
@@ -125,6 +156,7 @@ impl SinglePages {
             advised: Vec::new(),
             journal: run_directory().and_then(|directory| AdviceJournal::create(&directory).ok()),
             pending: Vec::new(),
+            populating: Vec::new(),
             own: VecDeque::new(),
             refused: None,
             late: 0,
@@ -133,14 +165,16 @@ impl SinglePages {
     }
 
     /// A recorded file was mapped; `path` is its path in this process' mount namespace.
+    /// `is_populated` says that mmap(2) reads all of it before it returns.
     pub fn on_mapping(
         &mut self,
         source: &mut EventSource,
         event: &TraceEvent,
         range: &MappedRange,
         path: &Path,
+        is_populated: bool,
     ) {
-        self.advise_mapping(source, (event, range), path, None);
+        self.advise_mapping(source, (event, range), path, None, is_populated);
     }
 
     /// A recorded file was mapped, but the event arrived after the end. The mapping was never
@@ -167,10 +201,9 @@ impl SinglePages {
         (event, range): (&TraceEvent, &MappedRange),
         path: &Path,
         last_interval: Option<Duration>,
+        is_populated: bool,
     ) {
-        let is_retry = last_interval.is_some();
         let key = (event.pid, range.address);
-        // The mapping is older than the recording.
         let was_mapped_before = self.previous.contains_key(&key);
         if self.reads_advice && !was_mapped_before {
             let maps = process::maps_with_advice(event.pid).unwrap_or_default();
@@ -178,44 +211,132 @@ impl SinglePages {
             self.previous.extend(found.map(|(_, advice)| (key, advice.readahead)));
         }
         let previous = self.previous.get(&key).copied().unwrap_or_default();
-        let id = range.file.as_ref().map(|file| file.id);
-        let drops = id.and_then(|id| self.drops.get(&id)).copied().unwrap_or_default();
-        let may_drop = self.drops_files && drops < MAX_DROPS;
+        let may_drop = self.drops_files && self.drops_of(range) < MAX_DROPS;
         let file = File::open(path).ok().filter(|_| may_drop).map(Arc::new);
-        let is_private = range.is_private_writable();
         if previous != ReadaheadMode::Random {
             self.add_to_journal(event.pid, range);
         }
-        let held: Arc<OnceLock<HeldPages>> = Arc::default();
-        let is_done = match file.clone() {
-            // Pages are dropped while the thread is held, so that it finds none of those that came
-            // with its first touches.
-            Some(file) if !is_private => self.advise_and_drop(event, range, file, held.clone()),
+        let attempt = MappingAttempt {
+            event: event.clone(),
+            range: range.clone(),
+            file,
+            held: Arc::default(),
+            previous,
+            was_mapped_before,
+            last_interval,
+            is_populated,
+        };
+        let is_done = match attempt.file.clone() {
+            Some(file) if !range.is_private_writable() => {
+                // Before a first attempt, the thread of an unknown call has hardly begun to wait.
+                let is_retry = last_interval.is_some();
+                if is_populated || is_retry && is_populating(event.pid, event.tid) {
+                    return self.await_populate(attempt, file);
+                }
+                // Pages are dropped while the thread is held, so that it finds none of those that
+                // came with its first touches.
+                self.advise_and_drop(event, range, file, attempt.held.clone())
+            }
             _ => self.inject(event, range, &[MemoryAdvice::Random], || ()),
         };
-        if !is_done {
-            if self.pending.len() < MAX_PENDING {
-                let interval = last_interval
-                    .map_or(MIN_RETRY_INTERVAL, |last| (last * 2).min(MAX_RETRY_INTERVAL));
-                self.pending.push(PendingMapping {
-                    event: event.clone(),
-                    range: range.clone(),
-                    next_try: Instant::now() + interval,
-                    interval,
-                });
-            } else {
-                self.late += 1;
-            }
-            return;
+        if is_done {
+            self.on_advised(source, attempt, false);
+        } else {
+            self.retry_later(attempt);
         }
+    }
+
+    /// How often the file of a mapping was dropped.
+    fn drops_of(&self, range: &MappedRange) -> u32 {
+        let id = range.file.as_ref().map(|file| file.id);
+        id.and_then(|id| self.drops.get(&id)).copied().unwrap_or_default()
+    }
+
+    /// Has the thread that maps a range advise it, and drop its pages, when it returns from mmap(2).
+    fn await_populate(&mut self, mut attempt: MappingAttempt, file: Arc<File>) {
+        attempt.is_populated = true;
+        let MappingAttempt { event, range, held, .. } = &attempt;
+        let from_ns = now_ns();
+        let then = Arc::new(hold_and_drop(event.pid, range, file, held.clone()));
+        let (pid, tid) = (event.pid, event.tid);
+        let injection = PopulateInjection::start(pid, tid, range, &SINGLE_PAGE_ADVICE, then);
+        self.add_own_advice(pid, range, &SINGLE_PAGE_ADVICE, (from_ns, u64::MAX));
+        self.populating.push(PopulatingMapping { attempt, injection, from_ns });
+    }
+
+    /// Ends the calls of an injection that began at `from_ns`.
+    fn end_own_advice(&mut self, pid: u32, from_ns: u64, is_unfinished: bool) {
+        let until_ns = now_ns() + if is_unfinished { UNFINISHED_CALL_NS } else { 0 };
+        for own in self.own.iter_mut().filter(|own| (own.pid, own.from_ns) == (pid, from_ns)) {
+            own.until_ns = until_ns;
+        }
+    }
+
+    /// Completes the mappings whose thread has returned from mmap(2).
+    fn end_populating(&mut self, source: &mut EventSource) {
+        let mut still = Vec::new();
+        for mapping in std::mem::take(&mut self.populating) {
+            let Some(result) = mapping.injection.poll() else {
+                still.push(mapping);
+                continue;
+            };
+            let PopulatingMapping { attempt, from_ns, .. } = mapping;
+            let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
+            self.end_own_advice(attempt.event.pid, from_ns, is_unfinished);
+            let is_at_return = result.as_ref().is_ok_and(|report| report.is_at_mmap_return);
+            if self.is_settled(result, &SINGLE_PAGE_ADVICE) {
+                self.on_advised(source, attempt, is_at_return);
+            } else {
+                self.retry_later(attempt);
+            }
+        }
+        self.populating.append(&mut still);
+    }
+
+    fn retry_later(&mut self, attempt: MappingAttempt) {
+        let MappingAttempt { event, range, last_interval, .. } = attempt;
+        if self.pending.len() < MAX_PENDING {
+            let interval =
+                last_interval.map_or(MIN_RETRY_INTERVAL, |last| (last * 2).min(MAX_RETRY_INTERVAL));
+            let next_try = Instant::now() + interval;
+            self.pending.push(PendingMapping { event, range, next_try, interval });
+        } else {
+            self.late += 1;
+        }
+    }
+
+    /// A mapping was advised, and its pages were dropped if it has a file for that. Counts the pages
+    /// whose touches may be missing.
+    fn on_advised(
+        &mut self,
+        source: &mut EventSource,
+        attempt: MappingAttempt,
+        is_at_mmap_return: bool,
+    ) {
+        let MappingAttempt { event, range, file, held, previous, was_mapped_before, .. } = attempt;
+        let (event, range) = (&event, &range);
+        let is_retry = attempt.last_interval.is_some();
         let until_ns = now_ns();
         self.advised.retain(|own| own.pid != event.pid || own.range.address != range.address);
         self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
+        let (id, drops) = (range.file.as_ref().map(|file| file.id), self.drops_of(range));
         self.drops.extend(id.map(|id| (id, drops + 1)));
-        self.late += u64::from(self.drops_files && !may_drop);
+        self.late += u64::from(self.drops_files && drops >= MAX_DROPS);
         let Some(file) = file.filter(|_| source.read_events().is_ok()) else { return };
-        if is_private {
+        if range.is_private_writable() {
+            self.late += u64::from(attempt.is_populated);
             return drop_pages(&file);
+        }
+        if attempt.is_populated {
+            // Where the thread was held later, any of the pages may have been touched.
+            let missing = if is_at_mmap_return {
+                held.get().and_then(HeldPages::stayed).unwrap_or_default()
+            } else {
+                range.length_bytes.div_ceil(page_size())
+            };
+            self.late_pages += missing;
+            self.late += u64::from(missing > 0);
+            return;
         }
         let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
         let faults = source.faulted_pages(event.pid, range, event.at_ns, until_ns).len() as u64;
@@ -262,14 +383,8 @@ impl SinglePages {
         file: Arc<File>,
         held: Arc<OnceLock<HeldPages>>,
     ) -> bool {
-        let (pid, mapping) = (event.pid, range.clone());
-        self.inject(event, range, &[MemoryAdvice::Random, MemoryAdvice::PageOut], move || {
-            let is_after_random = held.get().is_none();
-            let held = held.get_or_init(|| HeldPages::read(pid, &mapping));
-            if !is_after_random {
-                held.drop_file(&file);
-            }
-        })
+        let then = hold_and_drop(event.pid, range, file, held);
+        self.inject(event, range, &SINGLE_PAGE_ADVICE, then)
     }
 
     /// The number of mappings that were touched before they were advised, or never were.
@@ -302,19 +417,20 @@ impl SinglePages {
         self.advised.retain(|own| own.pid != pid);
     }
 
-    /// Retries pending mappings that are due.
+    /// Retries pending mappings that are due, and completes those that have been populated.
     pub fn retry(
         &mut self,
         source: &mut EventSource,
         path_of: impl Fn(&FileId) -> Option<PathBuf>,
     ) {
+        self.end_populating(source);
         let now = Instant::now();
         let is_due = |mapping: &PendingMapping| mapping.next_try <= now;
         let (due, pending) = std::mem::take(&mut self.pending).into_iter().partition(is_due);
         self.pending = pending;
         for PendingMapping { event, range, interval, .. } in due {
             if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
-                self.advise_mapping(source, (&event, &range), &path, Some(interval));
+                self.advise_mapping(source, (&event, &range), &path, Some(interval), false);
             }
         }
     }
@@ -389,6 +505,15 @@ impl SinglePages {
     /// Restores the advice of all mappings. Returns those where that failed, with their processes;
     /// they stay in the journal.
     pub fn restore(&mut self) -> Vec<(u32, MappedRange)> {
+        for PopulatingMapping { attempt, injection, .. } in std::mem::take(&mut self.populating) {
+            // A thread that is still in mmap(2) has touched nothing.
+            if let Ok(_) | Err(Refusal::Unfinished { .. } | Refusal::Failed { .. }) =
+                injection.cancel()
+            {
+                let MappingAttempt { event, range, previous, .. } = attempt;
+                self.advised.push(AdvisedMapping { pid: event.pid, range, previous });
+            }
+        }
         let pids: HashSet<u32> = self.advised.iter().map(|own| own.pid).collect();
         let mut unrestored = Vec::new();
         for pid in pids {
@@ -435,19 +560,35 @@ impl SinglePages {
         // A call that did not return in time may still be made.
         let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
         let until_ns = now_ns() + if is_unfinished { UNFINISHED_CALL_NS } else { 0 };
+        self.add_own_advice(event.pid, range, advice, (from_ns, until_ns));
+        self.is_settled(result, advice)
+    }
+
+    /// Remembers calls made in the given time, to recognise their events.
+    fn add_own_advice(
+        &mut self,
+        pid: u32,
+        range: &MappedRange,
+        advice: &[MemoryAdvice],
+        (from_ns, until_ns): (u64, u64),
+    ) {
         for advice in advice {
-            let advice = advice.number().unsigned_abs().into();
-            let (pid, address) = (event.pid, range.address);
+            let (address, advice) = (range.address, advice.number().unsigned_abs().into());
             self.own.push_back(OwnAdvice { pid, address, advice, from_ns, until_ns });
         }
         while self.own.len() > MAX_OWN_ADVICE {
             self.own.pop_front();
         }
-        if is_unfinished {
-            return true;
-        }
+    }
+
+    /// Whether the calls of `advice` were made, or refused for good.
+    fn is_settled(
+        &mut self,
+        result: Result<InjectionReport, Refusal>,
+        advice: &[MemoryAdvice],
+    ) -> bool {
         match result {
-            Ok(_) => {}
+            Ok(_) | Err(Refusal::Unfinished { .. }) => {}
             // MADV_PAGEOUT failed: the pages are locked in memory.
             Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late += 1,
             Err(refusal) if !refusal.is_lasting() => return false,
@@ -455,5 +596,24 @@ impl SinglePages {
             Err(refusal) => drop(self.refused.get_or_insert(refusal)),
         }
         true
+    }
+}
+
+/// To be run after each call of [`SINGLE_PAGE_ADVICE`], while the thread is held: reads the page
+/// table into `held`, then drops the file.
+fn hold_and_drop(
+    pid: u32,
+    range: &MappedRange,
+    file: Arc<File>,
+    held: Arc<OnceLock<HeldPages>>,
+) -> impl Fn() + Send + Sync + 'static {
+    let mapping = range.clone();
+    move || {
+        let is_after_random = held.get().is_none();
+        let held = held.get_or_init(|| HeldPages::read(pid, &mapping));
+        if !is_after_random {
+            held.drop_file(&file);
+            held.count_stayed(pid, &mapping);
+        }
     }
 }

@@ -4,10 +4,47 @@ use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{MappedFile, MappedRange};
 use filemap_recording::assembly::{Action, ObservedFile};
 
-use super::ProcessTracker;
 use super::process::TrackedMapping;
+use super::{LOCKED, POPULATING_FLAGS, ProcessTracker};
+
+/// Flags of mlockall(2).
+const MCL_CURRENT: u64 = libc::MCL_CURRENT.cast_unsigned() as u64;
+const MCL_FUTURE: u64 = libc::MCL_FUTURE.cast_unsigned() as u64;
+const MCL_ONFAULT: u64 = libc::MCL_ONFAULT.cast_unsigned() as u64;
 
 impl ProcessTracker {
+    /// mlock(2) reads the pages of a range as MADV_POPULATE_READ does. It also keeps them mapped, so
+    /// that later touches are no faults. Without `populates` they are: only touches of pages that
+    /// were evicted before are missing.
+    pub(super) fn on_lock(
+        &mut self,
+        event: &TraceEvent,
+        (address, length): (u64, u64),
+        populates: bool,
+    ) {
+        if !populates {
+            return;
+        }
+        let end = address.saturating_add(length);
+        let maps = self.process(event.pid).maps.clone();
+        let is_recorded =
+            |map: &&TrackedMapping| matches!(self.files.get(&map.file), Some(Some(_)));
+        let bytes =
+            |map: &TrackedMapping| end.min(map.end).saturating_sub(address.max(map.address));
+        let locked: u64 = maps.iter().filter(is_recorded).map(bytes).sum();
+        self.locked_pages += locked.div_ceil(self.page_bytes);
+        let advice = libc::MADV_POPULATE_READ.cast_unsigned();
+        self.add_if_recorded(event, Action::Madvise { address, length, advice });
+    }
+
+    pub(super) fn on_lock_all(&mut self, event: &TraceEvent, flags: u64) {
+        let populates = flags & MCL_ONFAULT == 0;
+        if flags & MCL_CURRENT != 0 {
+            self.on_lock(event, (0, u64::MAX), populates);
+        }
+        self.process(event.pid).locks_future = flags & MCL_FUTURE != 0 && populates;
+    }
+
     pub(super) fn on_map(&mut self, event: &TraceEvent, map: &MappedRange) {
         let call = self.calls.remove(&event.tid);
         let MappedRange { address, length_bytes: length, offset_bytes, protection, .. } = *map;
@@ -30,8 +67,13 @@ impl ProcessTracker {
         let shared = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let mut flags = shared.cast_unsigned();
         if let Some(TraceEventKind::MmapCall { flags: call_flags }) = call {
-            let populate = libc::MAP_POPULATE | libc::MAP_LOCKED;
-            flags |= call_flags as u32 & populate.cast_unsigned();
+            flags |= (call_flags & POPULATING_FLAGS) as u32;
+        }
+        if self.process(event.pid).locks_future {
+            flags |= LOCKED;
+        }
+        if flags & LOCKED != 0 {
+            self.locked_pages += length.div_ceil(self.page_bytes);
         }
         self.add(event, Action::Map { open, address, length, offset_bytes, protection, flags });
         if let Some(advice) = self.single.take_previous_advice(event.pid, address) {

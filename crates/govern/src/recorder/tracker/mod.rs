@@ -16,6 +16,12 @@ use super::file_filter::FileFilter;
 use super::single_pages::SinglePages;
 use process::TrackedProcess;
 
+/// `MAP_LOCKED` in the flags of a mapping.
+const LOCKED: u32 = libc::MAP_LOCKED.cast_unsigned();
+
+/// The flags of mmap(2) that read the whole mapping.
+const POPULATING_FLAGS: u64 = (libc::MAP_POPULATE | libc::MAP_LOCKED).cast_unsigned() as u64;
+
 /// The state of all followed processes.
 ///
 /// An event is handled twice: `act` runs as soon as it is read, to advise new mappings in time, and
@@ -35,6 +41,10 @@ pub struct ProcessTracker {
     opens: u64,
     /// By thread: the entered system call whose return event is pending.
     calls: HashMap<u32, TraceEventKind>,
+    /// By thread: the flags of its last mmap(2), if it reads the whole mapping before it returns.
+    populating: HashMap<u32, u64>,
+    /// Pages that were locked in memory, so that their touches cannot be seen.
+    locked_pages: u64,
     /// By thread: file, first and last page of the last read.
     reads: HashMap<u32, (FileId, u64, u64)>,
     observations: Vec<Observation>,
@@ -70,6 +80,8 @@ impl ProcessTracker {
             images: HashMap::new(),
             opens: 0,
             calls: HashMap::new(),
+            populating: HashMap::new(),
+            locked_pages: 0,
             reads: HashMap::new(),
             observations: Vec::new(),
             own_advice: Vec::new(),
@@ -148,10 +160,23 @@ impl ProcessTracker {
                 let Some(stored) = self.files.get(file).cloned().flatten() else { return };
                 let size = stored.current_size_bytes().filter(|size| *size != stored.size_bytes);
                 self.sizes.extend(size.map(|size| ((event.tid, event.at_ns), size)));
+                let flags = self.populating.remove(&event.tid);
+                if flags.is_some_and(|flags| flags & u64::from(LOCKED) != 0) {
+                    // Its pages cannot be unmapped.
+                    return;
+                }
                 if is_over {
                     self.single.on_missed_mapping(&self.source, event, map);
                 } else {
-                    self.single.on_mapping(&mut self.source, event, map, &stored.path);
+                    let (source, path) = (&mut self.source, &stored.path);
+                    self.single.on_mapping(source, event, map, path, flags.is_some());
+                }
+            }
+            TraceEventKind::MmapCall { flags } => {
+                if flags & POPULATING_FLAGS != 0 {
+                    self.populating.insert(event.tid, *flags);
+                } else {
+                    self.populating.remove(&event.tid);
                 }
             }
             TraceEventKind::Exec => {
@@ -214,6 +239,11 @@ impl ProcessTracker {
         (reclaimer.stayed, reclaimer.refused.as_ref().map(ToString::to_string))
     }
 
+    /// The number of pages that were locked in memory.
+    pub fn locked_pages(&self) -> u64 {
+        self.locked_pages
+    }
+
     /// What is known to be missing from the recording.
     pub fn gaps(&self) -> Vec<(GapKind, u64)> {
         let (advice, reads) = self.unresolved();
@@ -221,6 +251,7 @@ impl ProcessTracker {
             (GapKind::SystemCalls, u64::from(!self.source.reports_syscalls())),
             (GapKind::Advice, advice),
             (GapKind::ReadPages, reads),
+            (GapKind::LockedPages, self.locked_pages),
             (GapKind::TouchedPages, self.single.late_pages().max(self.single.late())),
         ];
         gaps.into_iter().filter(|(_, count)| *count > 0).collect()
@@ -266,6 +297,10 @@ impl ProcessTracker {
             TraceEventKind::MmapCall { .. } | TraceEventKind::MremapCall { .. } => {
                 self.calls.insert(event.tid, event.kind);
             }
+            TraceEventKind::LockCall { address, length_bytes, populates } => {
+                self.on_lock(&event, (address, length_bytes), populates);
+            }
+            TraceEventKind::LockAllCall { flags } => self.on_lock_all(&event, flags),
             TraceEventKind::MremapReturn { result } => self.on_mremap_return(&event, result),
             TraceEventKind::MunmapCall { address, length_bytes } => {
                 self.add_if_recorded(&event, Action::Unmap { address, length: length_bytes });

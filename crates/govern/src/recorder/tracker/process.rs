@@ -20,6 +20,8 @@ pub(super) struct TrackedProcess {
     /// Its `Start` has been observed.
     pub(super) is_recorded: bool,
     pub(super) is_in_exec: bool,
+    /// Its new mappings are locked in memory, by mlockall(2) with MCL_FUTURE.
+    pub(super) locks_future: bool,
     pub(super) threads: HashSet<u32>,
     /// Numbers of its open files by device and inode: one per file, since the kernel does not report
     /// descriptors.
