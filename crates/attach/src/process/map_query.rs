@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 use crate::{FileId, MappedRange};
 
@@ -81,6 +82,13 @@ pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
 /// The VMA of a process at `address`.
 pub(crate) fn vma_at(pid: u32, address: u64) -> Option<Vma> {
     query_vma(pid, &File::open(format!("/proc/{pid}/maps")).ok()?, address)
+}
+
+/// The link in `/proc/PID/map_files` to the file that a process has mapped at `address`. Only root
+/// may follow it; it leads to the file whatever its path is, in any mount namespace.
+pub fn mapped_file_link(pid: u32, address: u64) -> Option<PathBuf> {
+    let Vma { start, end, .. } = vma_at(pid, address)?;
+    Some(PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}")))
 }
 
 fn query_vma(pid: u32, maps: &File, address: u64) -> Option<Vma> {

@@ -7,7 +7,7 @@ mod smaps;
 mod state;
 
 pub use advice::{ReadaheadMode, VmaAdvice, maps_with_advice, maps_with_advice_before};
-pub use map_query::is_mapped;
+pub use map_query::{is_mapped, mapped_file_link};
 pub use maps::maps;
 pub use smaps::Smaps;
 pub use state::{

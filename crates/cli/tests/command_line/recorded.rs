@@ -542,6 +542,70 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
     Some(touches(&left, data))
 }
 
+/// The files of a process in another mount namespace are found, whatever is at their path here.
+#[test]
+fn records_process_in_another_mount_namespace() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root may make mount namespaces");
+    }
+    let place = Place::new("record_namespace");
+    let [program, data] = place.lookups();
+    let [root, name] = ["root", "root/data"].map(|name| place.scratch.path(name));
+    fs::create_dir(&root).expect("the target directory can be written");
+    // A file without pages is there for everybody else.
+    fs::write(&name, "other").expect("the target directory can be written");
+    for (kind, enter) in [("bind", "exec".to_string()), ("chroot", format!("exec chroot {root}"))] {
+        let (program, seen) = match kind {
+            "chroot" => ("/program".to_string(), "/data"),
+            _ => (program.clone(), name.as_str()),
+        };
+        let script = format!("mount --bind {data} {name} && {enter} {program} {seen} 400 wait");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script]).env("LOOKUPS_WORK_US", "10000");
+        if kind == "chroot" {
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/lookups.c");
+            let to = format!("{root}/program");
+            let mut compiler = Command::new("cc");
+            let compiled =
+                compiler.args(["-O1", "-static", "-pthread", "-o", &to, source]).status();
+            if !compiled.is_ok_and(|status| status.success()) {
+                return skip("no static libc");
+            }
+        }
+        cold_cache::drop_file(Path::new(&data)).expect("it can be dropped");
+        let running = Running::start(&mut command);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let path = place.scratch.path(kind);
+        let args = format!("--pid {} --cold --duration 1s --output {path}", running.id());
+        let output = place.command("record", &args).output().expect("the command starts");
+        drop(running);
+        if !is_recorded(&output) {
+            return;
+        }
+        let events = events(&path);
+        let file = events.iter().find_map(|event| match &event.kind {
+            EventKind::File { path, size_bytes, .. } => Some((path.clone(), *size_bytes)),
+            _ => None,
+        });
+        assert_eq!(file, Some((name.clone().into(), PAGES * 4096)), "{kind}: {}", stderr(&output));
+        assert!(!touches(&events, &name).is_empty(), "{kind}: {}", stderr(&output));
+    }
+}
+
+/// A recording without a touch names the files that were left out.
+#[test]
+fn names_files_that_are_not_recorded() {
+    let place = Place::new("record_excluded");
+    let [program, data] = place.lookups();
+    let path = place.scratch.path("r");
+    let mut command = place.command("record", &format!("--min-size 1g --output {path} --"));
+    let output = command.args([&program, &data, "50"]).output().expect("the command starts");
+    if is_recorded(&output) {
+        let message = stderr(&output);
+        assert!(message.contains(&format!("'{data}' has only 33554432 bytes")), "{message}");
+    }
+}
+
 /// A running process is recorded for a while, and gets its own advice back afterwards.
 #[test]
 fn a_process_that_runs_is_recorded() {

@@ -1,13 +1,16 @@
 //! Which files are recorded.
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::IoSliceMut;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use filemap_attach::FileId;
 use filemap_attach::file::matches_any;
+use filemap_attach::process::mapped_file_link;
+use filemap_attach::{FileId, reason};
 use filemap_recording::assembly::ObservedFile;
 use rustix::io::{ReadWriteFlags, preadv2};
 
@@ -39,23 +42,39 @@ impl FileFilter {
     pub fn accepts(&self, path: &Path) -> bool {
         let inode = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.ino());
         let id = inode.map(|inode| FileId { major: 0, minor: 0, inode });
-        id.is_some_and(|id| self.recorded_file(id, path).is_some())
+        let found = FoundFile { path: path.to_owned(), link: path.to_owned() };
+        id.is_some_and(|id| self.recorded_file(id, &found).is_ok())
     }
 
-    /// The description of the file at `path`, if it has the inode of `id` and is recorded.
-    pub fn recorded_file(&self, id: FileId, path: &Path) -> Option<ObservedFile> {
-        let data = fs::metadata(path).ok()?;
-        let filesystem = rustix::fs::statfs(path).ok()?.f_type;
-        let is_recorded = data.is_file()
-            && data.ino() == id.inode
-            && data.len() >= self.min_bytes.max(1)
-            && !IN_MEMORY.contains(&filesystem)
-            && match self.patterns.as_slice() {
-                [] => !is_loader_file(path),
-                patterns => matches_any(patterns, path),
-            };
-        is_recorded.then(|| ObservedFile {
-            path: path.to_owned(),
+    /// The description of the file with the inode of `id` that `found` leads to.
+    ///
+    /// # Errors
+    /// It is not recorded.
+    pub fn recorded_file(&self, id: FileId, found: &FoundFile) -> Result<ObservedFile, Exclusion> {
+        let unreadable = |error: io::Error| Exclusion::Unreadable(reason(&error));
+        let data = fs::metadata(&found.link).map_err(unreadable)?;
+        let filesystem =
+            rustix::fs::statfs(&found.link).map_err(|error| unreadable(error.into()))?;
+        if data.ino() != id.inode {
+            return Err(Exclusion::Replaced);
+        }
+        if !data.is_file() {
+            return Err(Exclusion::NoFile);
+        }
+        if IN_MEMORY.contains(&filesystem.f_type) {
+            return Err(Exclusion::InMemory);
+        }
+        match self.patterns.as_slice() {
+            [] if is_loader_file(found) => return Err(Exclusion::LoaderFile),
+            _ if data.len() < self.min_bytes.max(1) => {
+                return Err(Exclusion::Small { size_bytes: Reverse(data.len()) });
+            }
+            [] => {}
+            patterns if matches_any(patterns, &found.path) => {}
+            _ => return Err(Exclusion::NotIncluded),
+        }
+        Ok(ObservedFile {
+            path: found.path.clone(),
             device: data.dev(),
             inode: data.ino(),
             size_bytes: data.len(),
@@ -63,15 +82,102 @@ impl FileFilter {
     }
 }
 
-/// Whether the dynamic loader maps the file at `path`. The loader has just read the ELF header of a
+/// Why a file is not recorded; the most surprising reason first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exclusion {
+    /// It cannot be found or opened, for this reason.
+    Unreadable(String),
+    /// Another file has its path.
+    Replaced,
+    /// Its filesystem keeps it in memory.
+    InMemory,
+    /// Its path matches no pattern.
+    NotIncluded,
+    /// It is below the minimum size.
+    Small {
+        /// Its size.
+        size_bytes: Reverse<u64>,
+    },
+    /// It is no regular file.
+    NoFile,
+    /// It is a program or library, or the loader's cache of their paths.
+    LoaderFile,
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclusion::Unreadable(reason) => write!(formatter, "cannot be opened ({reason})"),
+            Exclusion::Replaced => formatter.write_str("is another file by now"),
+            Exclusion::InMemory => formatter.write_str("is on a filesystem in memory"),
+            Exclusion::NotIncluded => formatter.write_str("matches no --include"),
+            Exclusion::Small { size_bytes: Reverse(size_bytes) } => {
+                write!(formatter, "has only {size_bytes} bytes (--min-size)")
+            }
+            Exclusion::NoFile => formatter.write_str("is no regular file"),
+            Exclusion::LoaderFile => formatter.write_str("is a program or library (--include)"),
+        }
+    }
+}
+
+/// A file of a process.
+#[derive(Clone, Debug)]
+pub struct FoundFile {
+    /// Its path as the process sees it.
+    pub path: PathBuf,
+    /// A path by which this process can open it: the same, or a link in `/proc/PID`.
+    pub link: PathBuf,
+}
+
+impl FoundFile {
+    /// Finds the file with the inode of `id` that process `pid` has mapped at `address`, or has had
+    /// open, as `path`. The process may have another root directory or mount namespace, in which
+    /// the path leads elsewhere than here.
+    pub fn find(pid: u32, id: FileId, path: &Path, address: Option<u64>) -> FoundFile {
+        let found = |link: PathBuf| FoundFile { path: path.to_owned(), link };
+        if has_own_root(pid) {
+            return found(path.to_owned());
+        }
+        let mapped = address.and_then(|address| mapped_file_link(pid, address));
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        let in_root = Path::new(&format!("/proc/{pid}/root")).join(relative);
+        let is_it = |link: &PathBuf| {
+            fs::metadata(link).is_ok_and(|data| data.is_file() && data.ino() == id.inode)
+        };
+        let link = mapped.into_iter().chain([in_root.clone()]).find(is_it);
+        // The process may have exited.
+        found(link.unwrap_or_else(|| if in_root.exists() { in_root } else { path.to_owned() }))
+    }
+
+    /// The current size in bytes; `None` if it is another file than `stored`.
+    pub fn current_size_bytes(&self, stored: &ObservedFile) -> Option<u64> {
+        let data = fs::metadata(&self.link).ok()?;
+        ((data.dev(), data.ino()) == (stored.device, stored.inode)).then_some(data.len())
+    }
+}
+
+/// Whether process `pid` has the root directory and mount namespace of this process. If it has
+/// exited, its paths are taken as ours.
+fn has_own_root(pid: u32) -> bool {
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let root = |process: &str| {
+        let data = fs::metadata(format!("/proc/{process}/root")).ok()?;
+        Some((data.dev(), data.ino()))
+    };
+    let pid = pid.to_string();
+    let is_same_namespace = namespace(&pid).is_none_or(|other| Some(other) == namespace("self"));
+    is_same_namespace && root(&pid).is_none_or(|other| Some(other) == root("self"))
+}
+
+/// Whether the dynamic loader maps a file. The loader has just read the ELF header of a
 /// program or library, so its first page is cached. A file whose first page is not cached is
 /// neither, and is not read: waiting for the disk here would delay the recording.
-fn is_loader_file(path: &Path) -> bool {
-    if path.file_name().is_some_and(|name| name == LOADER_CACHE) {
+fn is_loader_file(found: &FoundFile) -> bool {
+    if found.path.file_name().is_some_and(|name| name == LOADER_CACHE) {
         return true;
     }
     let mut start = [0; ELF_MAGIC.len()];
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = File::open(&found.link) else { return false };
     let read = preadv2(&file, &mut [IoSliceMut::new(&mut start)], 0, ReadWriteFlags::NOWAIT);
     read.is_ok_and(|read| start[..read] == ELF_MAGIC[..])
 }

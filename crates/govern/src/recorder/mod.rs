@@ -21,6 +21,7 @@ use filemap_recording::assembly::{Assembly, Observation};
 use filemap_recording::{Event, EventKind, GapKind, Header, RecordingMode, Totals, Writer};
 
 use cpu_time::CpuTimes;
+use file_filter::Exclusion;
 use tracker::ProcessTracker;
 
 pub use file_filter::{DEFAULT_MIN_FILE_BYTES, FileFilter};
@@ -37,6 +38,9 @@ const MAX_BUFFERED: usize = 1 << 16;
 
 /// Fewer missing reads than one in this many events are not reported.
 const MIN_GAP_PART: u64 = 100;
+
+/// Maximum files named with the reason why they are not recorded.
+const MAX_REASONS: usize = 3;
 
 /// The `clock` of recordings.
 const CLOCK: &str = "user time of the thread, sampled every 50 ms";
@@ -99,17 +103,6 @@ impl RecordOptions {
             ));
         }
         Ok(())
-    }
-
-    /// The message for a recording without a single touch.
-    pub fn no_touch_message(&self) -> String {
-        let min_size = format_size(self.files.min_bytes);
-        let files =
-            if self.files.patterns.is_empty() { "" } else { " whose path matches --include" };
-        format!(
-            "no touch of a mapped page and no read was recorded; only files of {min_size} (--min-size) or \
-             more{files} on a disk are recorded, and only pages that nobody else uses"
-        )
     }
 }
 
@@ -207,6 +200,42 @@ impl<W> RecordOutcome<W> {
         } else {
             return None;
         })
+    }
+
+    /// The message for a recording without a single touch or read.
+    pub fn no_touch_message(&self, options: &RecordOptions) -> String {
+        let nothing = "no touch of a mapped page and no read was recorded";
+        let excluded = self.tracker.excluded();
+        // Memory and devices that have a path, too.
+        let is_expected = |exclusion: &Exclusion, path: &Path| {
+            matches!(exclusion, Exclusion::LoaderFile | Exclusion::NoFile)
+                || ["/memfd:", "/dev/", "/SYSV"]
+                    .iter()
+                    .any(|start| path.as_os_str().as_encoded_bytes().starts_with(start.as_bytes()))
+        };
+        let reasons: Vec<String> = excluded
+            .iter()
+            .filter(|(exclusion, path)| !is_expected(exclusion, path))
+            .take(MAX_REASONS)
+            .map(|(exclusion, path)| format!("'{}' {exclusion}", path.display()))
+            .collect();
+        if let Some(file) = self.files.first() {
+            let file = file.display();
+            return format!(
+                "{nothing}: '{file}' is mapped, and its pages were touched before the recording \
+                 began (--cold drops them), are used by others too, or were not touched"
+            );
+        }
+        if !reasons.is_empty() {
+            return format!("{nothing}: {}", reasons.join("; "));
+        }
+        let min_size = format_size(options.files.min_bytes);
+        let files =
+            if options.files.patterns.is_empty() { "" } else { " whose path matches --include" };
+        format!(
+            "{nothing}; only files of {min_size} (--min-size) or more{files} on a disk are \
+             recorded, and the program used none"
+        )
     }
 
     /// A message that names the processes whose advice could not be restored, if there are any.

@@ -1,7 +1,5 @@
 //! Observations: the input of an assembly.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// PID, and the number of execve(2) calls that the process had made.
@@ -98,12 +96,4 @@ pub struct ObservedFile {
     pub device: u64,
     pub inode: u64,
     pub size_bytes: u64,
-}
-
-impl ObservedFile {
-    /// The current size in bytes; `None` if another file, or none, is at the path now.
-    pub fn current_size_bytes(&self) -> Option<u64> {
-        let found = fs::metadata(&self.path).ok()?;
-        ((found.dev(), found.ino()) == (self.device, self.inode)).then_some(found.len())
-    }
 }

@@ -99,7 +99,7 @@ fn finish(
     if let Some(reason) = outcome.incomplete_reason(name, totals) {
         print_message(reason);
     } else if totals.touches + outcome.reads == 0 {
-        print_message(options.no_touch_message());
+        print_message(outcome.no_touch_message(options));
     } else if stderr().is_terminal() {
         let which = if options.changes { "" } else { "first " };
         print_message(format!("{} {which}touches of pages are in '{name}'", totals.touches));

@@ -6,7 +6,7 @@ mod held_pages;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::{self, ReadaheadMode};
 use filemap_attach::tracepoints::TraceEvent;
 use filemap_attach::{
-    EventSource, FileId, InjectionReport, MappedRange, MemoryAdvice, PopulateInjection, Refusal,
-    advise_all, advise_any, is_populating, now_ns,
+    EventSource, FileId, InjectionReport, MappedFile, MappedRange, MemoryAdvice, PopulateInjection,
+    Refusal, advise_all, advise_any, is_populating, now_ns,
 };
 use filemap_kernel::cold_cache::drop_pages;
 use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 
 use crate::journal::{AdviceJournal, start_ticks};
+use crate::recorder::file_filter::FoundFile;
 use crate::run_directory::run_directory;
 use advised_mapping::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
@@ -97,7 +98,18 @@ struct PendingMapping {
     event: TraceEvent,
     range: MappedRange,
     next_try: Instant,
+    retry: Retry,
+}
+
+/// What a retry has of the first attempt.
+#[derive(Clone, Copy)]
+struct Retry {
+    /// The pause before it.
     interval: Duration,
+    /// The advice of the mapping.
+    previous: ReadaheadMode,
+    /// The mapping is older than the recording.
+    was_mapped_before: bool,
 }
 
 /// A mapping that is being advised.
@@ -112,7 +124,7 @@ struct MappingAttempt {
     /// The mapping is older than the recording.
     was_mapped_before: bool,
     /// The pause before this retry; `None` at the first attempt.
-    last_interval: Option<Duration>,
+    interval: Option<Duration>,
     /// Its thread mapped all pages in mmap(2), and must be held before it returns.
     is_populated: bool,
 }
@@ -164,7 +176,7 @@ impl SinglePages {
         }
     }
 
-    /// A recorded file was mapped; `path` is its path in this process' mount namespace.
+    /// A recorded file was mapped; this process can open it at `path`.
     /// `is_populated` says that mmap(2) reads all of it before it returns.
     pub fn on_mapping(
         &mut self,
@@ -193,24 +205,28 @@ impl SinglePages {
         self.late_pages += faults.saturating_sub(1);
     }
 
-    /// Advises a mapping, or queues it for a retry. `last_interval` is the pause before a retry, by
-    /// which time its faults may have been taken out of the source.
+    /// Advises a mapping, or queues it for a retry, by which time its faults may have been taken out
+    /// of the source, and its previous advice out of `previous`.
     fn advise_mapping(
         &mut self,
         source: &mut EventSource,
         (event, range): (&TraceEvent, &MappedRange),
         path: &Path,
-        last_interval: Option<Duration>,
+        retry: Option<Retry>,
         is_populated: bool,
     ) {
         let key = (event.pid, range.address);
-        let was_mapped_before = self.previous.contains_key(&key);
-        if self.reads_advice && !was_mapped_before {
+        let was_mapped_before = match retry {
+            Some(retry) => retry.was_mapped_before,
+            None => self.previous.contains_key(&key),
+        };
+        if self.reads_advice && !was_mapped_before && retry.is_none() {
             let maps = process::maps_with_advice(event.pid).unwrap_or_default();
             let found = maps.into_iter().find(|(other, _)| other.address == range.address);
             self.previous.extend(found.map(|(_, advice)| (key, advice.readahead)));
         }
-        let previous = self.previous.get(&key).copied().unwrap_or_default();
+        let known = self.previous.get(&key).copied().unwrap_or_default();
+        let previous = retry.map_or(known, |retry| retry.previous);
         let may_drop = self.drops_files && self.drops_of(range) < MAX_DROPS;
         let file = File::open(path).ok().filter(|_| may_drop).map(Arc::new);
         if previous != ReadaheadMode::Random {
@@ -223,14 +239,13 @@ impl SinglePages {
             held: Arc::default(),
             previous,
             was_mapped_before,
-            last_interval,
+            interval: retry.map(|retry| retry.interval),
             is_populated,
         };
         let is_done = match attempt.file.clone() {
             Some(file) if !range.is_private_writable() => {
                 // Before a first attempt, the thread of an unknown call has hardly begun to wait.
-                let is_retry = last_interval.is_some();
-                if is_populated || is_retry && is_populating(event.pid, event.tid) {
+                if is_populated || retry.is_some() && is_populating(event.pid, event.tid) {
                     return self.await_populate(attempt, file);
                 }
                 // Pages are dropped while the thread is held, so that it finds none of those that
@@ -294,12 +309,13 @@ impl SinglePages {
     }
 
     fn retry_later(&mut self, attempt: MappingAttempt) {
-        let MappingAttempt { event, range, last_interval, .. } = attempt;
+        let MappingAttempt { event, range, previous, was_mapped_before, .. } = attempt;
         if self.pending.len() < MAX_PENDING {
-            let interval =
-                last_interval.map_or(MIN_RETRY_INTERVAL, |last| (last * 2).min(MAX_RETRY_INTERVAL));
+            let longer = |last: Duration| (last * 2).min(MAX_RETRY_INTERVAL);
+            let interval = attempt.interval.map_or(MIN_RETRY_INTERVAL, longer);
             let next_try = Instant::now() + interval;
-            self.pending.push(PendingMapping { event, range, next_try, interval });
+            let retry = Retry { interval, previous, was_mapped_before };
+            self.pending.push(PendingMapping { event, range, next_try, retry });
         } else {
             self.late += 1;
         }
@@ -315,7 +331,7 @@ impl SinglePages {
     ) {
         let MappingAttempt { event, range, file, held, previous, was_mapped_before, .. } = attempt;
         let (event, range) = (&event, &range);
-        let is_retry = attempt.last_interval.is_some();
+        let is_retry = attempt.interval.is_some();
         let until_ns = now_ns();
         self.advised.retain(|own| own.pid != event.pid || own.range.address != range.address);
         self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
@@ -418,19 +434,16 @@ impl SinglePages {
     }
 
     /// Retries pending mappings that are due, and completes those that have been populated.
-    pub fn retry(
-        &mut self,
-        source: &mut EventSource,
-        path_of: impl Fn(&FileId) -> Option<PathBuf>,
-    ) {
+    pub fn retry(&mut self, source: &mut EventSource) {
         self.end_populating(source);
         let now = Instant::now();
         let is_due = |mapping: &PendingMapping| mapping.next_try <= now;
         let (due, pending) = std::mem::take(&mut self.pending).into_iter().partition(is_due);
         self.pending = pending;
-        for PendingMapping { event, range, interval, .. } in due {
-            if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
-                self.advise_mapping(source, (&event, &range), &path, Some(interval), false);
+        for PendingMapping { event, range, retry, .. } in due {
+            if let Some(MappedFile { id, path }) = &range.file {
+                let found = FoundFile::find(event.pid, *id, path, Some(range.address));
+                self.advise_mapping(source, (&event, &range), &found.link, Some(retry), false);
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
 use filemap_attach::FileId;
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
@@ -11,9 +10,13 @@ use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
 use super::process::program_path;
+use crate::recorder::file_filter::FoundFile;
 
 /// Maximum deferred reads per process; a read is deferred until the path of its file is known.
 const MAX_DEFERRED: usize = 4096;
+
+/// Maximum files that are not recorded whose reason is kept.
+const MAX_EXCLUDED: usize = 4096;
 
 impl ProcessTracker {
     /// execve(2) returned without a new program: the deferred reads are this program's own.
@@ -58,9 +61,9 @@ impl ProcessTracker {
 
     pub(super) fn add_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
-            && let Some(path) = open_path(event.pid, file)
+            && let Some(found) = open_file(event.pid, file)
         {
-            self.add_file(file, &path);
+            self.add_file(file, &found);
         }
         if !self.files.contains_key(&file) {
             // Probably the dynamic loader, which maps the file right after this read: the mmap
@@ -77,10 +80,15 @@ impl ProcessTracker {
         }
     }
 
-    /// Decides whether the file at `path` is recorded.
-    pub(super) fn add_file(&mut self, file: FileId, path: &Path) {
-        let stored = self.filter.recorded_file(file, path);
-        self.files.insert(file, stored);
+    /// Decides whether a file is recorded.
+    pub(super) fn add_file(&mut self, file: FileId, found: &FoundFile) {
+        let stored = self.filter.recorded_file(file, found);
+        if let Err(exclusion) = &stored
+            && self.excluded.len() < MAX_EXCLUDED
+        {
+            self.excluded.push((exclusion.clone(), found.path.clone()));
+        }
+        self.files.insert(file, stored.ok());
     }
 
     /// The regular file behind descriptor `fd` of process `pid`; `None` for anything else. A file
@@ -109,9 +117,9 @@ impl ProcessTracker {
             minor: rustix::fs::minor(data.dev()),
             inode: data.ino(),
         };
-        let path = fs::read_link(&link)?;
+        let found = FoundFile { path: fs::read_link(&link)?, link: link.into() };
         if !self.files.contains_key(&file) {
-            self.add_file(file, &path);
+            self.add_file(file, &found);
         }
         Ok(Some(file))
     }
@@ -156,12 +164,13 @@ impl ProcessTracker {
     }
 }
 
-/// The path of a file that a process has open.
-fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
+/// A file that a process has open.
+fn open_file(pid: u32, file: FileId) -> Option<FoundFile> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     descriptors.flatten().find_map(|entry| {
         let data = fs::metadata(entry.path()).ok()?;
         let is_file = data.is_file() && data.ino() == file.inode;
-        if is_file { fs::read_link(entry.path()).ok() } else { None }
+        let path = fs::read_link(entry.path()).ok().filter(|_| is_file)?;
+        Some(FoundFile { path, link: entry.path() })
     })
 }

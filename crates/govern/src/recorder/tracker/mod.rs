@@ -6,13 +6,14 @@ mod process;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageReclaimer};
 use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile};
 
-use super::file_filter::FileFilter;
+use super::file_filter::{Exclusion, FileFilter, FoundFile};
 use super::single_pages::SinglePages;
 use process::TrackedProcess;
 
@@ -35,6 +36,8 @@ pub struct ProcessTracker {
     filter: FileFilter,
     /// Files that the filter was applied to; `None` for those that are not recorded.
     files: HashMap<FileId, Option<ObservedFile>>,
+    /// Files that are not recorded, and why.
+    excluded: Vec<(Exclusion, PathBuf)>,
     processes: HashMap<u32, TrackedProcess>,
     /// By PID: the number of programs that it has run.
     images: HashMap<u32, u32>,
@@ -76,6 +79,7 @@ impl ProcessTracker {
             page_bytes,
             filter,
             files: HashMap::new(),
+            excluded: Vec::new(),
             processes: HashMap::new(),
             images: HashMap::new(),
             opens: 0,
@@ -108,9 +112,7 @@ impl ProcessTracker {
         self.source.read_events()?;
         self.act_on_new_events(is_over)?;
         self.reclaim_pages();
-        let files = &self.files;
-        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
-        self.single.retry(&mut self.source, path_of);
+        self.single.retry(&mut self.source);
         // Injected calls cause events themselves, which must be recognised as our own.
         self.act_on_new_events(is_over)?;
         for event in self.source.take_events(is_over) {
@@ -154,11 +156,17 @@ impl ProcessTracker {
             TraceEventKind::Map(map) => {
                 self.single.on_replaced(event.pid, map);
                 let Some(MappedFile { id: file, path }) = &map.file else { return };
+                // Not again for each mapping of a file that is not recorded, such as a library.
+                if matches!(self.files.get(file), Some(None)) {
+                    return;
+                }
+                let found = FoundFile::find(event.pid, *file, path, Some(map.address));
                 if !self.files.contains_key(file) {
-                    self.add_file(*file, path);
+                    self.add_file(*file, &found);
                 }
                 let Some(stored) = self.files.get(file).cloned().flatten() else { return };
-                let size = stored.current_size_bytes().filter(|size| *size != stored.size_bytes);
+                let size = found.current_size_bytes(&stored);
+                let size = size.filter(|size| *size != stored.size_bytes);
                 self.sizes.extend(size.map(|size| ((event.tid, event.at_ns), size)));
                 let flags = self.populating.remove(&event.tid);
                 if flags.is_some_and(|flags| flags & u64::from(LOCKED) != 0) {
@@ -168,8 +176,8 @@ impl ProcessTracker {
                 if is_over {
                     self.single.on_missed_mapping(&self.source, event, map);
                 } else {
-                    let (source, path) = (&mut self.source, &stored.path);
-                    self.single.on_mapping(source, event, map, path, flags.is_some());
+                    let (source, link) = (&mut self.source, &found.link);
+                    self.single.on_mapping(source, event, map, link, flags.is_some());
                 }
             }
             TraceEventKind::MmapCall { flags } => {
@@ -242,6 +250,14 @@ impl ProcessTracker {
     /// The number of pages that were locked in memory.
     pub fn locked_pages(&self) -> u64 {
         self.locked_pages
+    }
+
+    /// The files that are not recorded, with the most surprising reasons first.
+    pub fn excluded(&self) -> Vec<(Exclusion, PathBuf)> {
+        let mut excluded = self.excluded.clone();
+        excluded.sort();
+        excluded.dedup();
+        excluded
     }
 
     /// What is known to be missing from the recording.
