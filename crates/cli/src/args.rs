@@ -244,10 +244,11 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// Recording, or job file of a program. The model tries advice for each file and mapping,
-    /// readahead and fault-around sizes, and the governor: each alone, then pairs of the best.
-    #[arg(value_name = "RECORDING")]
-    pub recording: String,
+    /// Recording, or job file; without it, the flags describe the job. The model tries advice for
+    /// each file and mapping, readahead and fault-around sizes, and the governor: each alone, then
+    /// pairs of the best.
+    #[arg(value_name = "RECORDING", required_unless_present_any = ["workload", "file", "file_size"])]
+    pub recording: Option<String>,
     /// Also verify the best settings with real runs. The recorded program is rerun unchanged and
     /// with each of them in turn, --runs times each after one warm-up, in this directory, with this
     /// environment and no input. Its recorded files are dropped from the page cache before each
@@ -255,7 +256,7 @@ pub struct AdviseArgs {
     /// deletes happens on each run. A program that may write to its files through a mapping is
     /// refused; a recording does not show writes with write(2). The exit code is 1 if with a
     /// setting the program reads more, is slower or behaves differently.
-    #[arg(long)]
+    #[arg(long, requires = "recording")]
     pub check: bool,
     /// Number of runs of --check per setting [default: 5].
     #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_RUNS>, allow_hyphen_values = true)]

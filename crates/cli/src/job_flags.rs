@@ -80,12 +80,20 @@ impl JobCommand for Explain {
     const WITHOUT: &'static [&'static str] = &["runs"];
 }
 
-/// `filemap advise`: settings of the model for the recorded program.
+/// `filemap advise`: a job for the model, or settings of the model for a recorded program.
 #[derive(Debug)]
 pub enum Advise {}
 
 impl JobCommand for Advise {
-    const GROUPS: &'static [Group] = &[Group::Rules, Group::Seed, Group::Memory, Group::Machine];
+    const GROUPS: &'static [Group] = &[
+        Group::Rules,
+        Group::Seed,
+        Group::Accesses,
+        Group::File,
+        Group::Mapping,
+        Group::Memory,
+        Group::Machine,
+    ];
 }
 
 /// `filemap search`: common settings of the generated jobs, in the model.

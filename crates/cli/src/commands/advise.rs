@@ -27,20 +27,17 @@ use filemap_study::kernel_match;
 use filemap_study::provenance;
 use rustix::process::geteuid;
 
-/// Tries settings on the program of a recording and prints the best.
+/// Tries settings on the program of a recording, or on a job, and prints the best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
-    let path = args.recording.clone();
-    input::regular("recording", &path)?;
-    let (mut input, inputs) = job_input::read(Some(&path), &args.job)?;
-    advised(&mut input, inputs, &path, args).map_err(|error| input.in_file(error))
+    if let Some(path) = &args.recording {
+        input::regular("recording", path)?;
+    }
+    let (mut input, inputs) = job_input::read(args.recording.as_deref(), &args.job)?;
+    advised(&mut input, inputs, args).map_err(|error| input.in_file(error))
 }
 
-fn advised(
-    input: &mut JobInput,
-    mut inputs: Inputs,
-    path: &str,
-    args: AdviseArgs,
-) -> Result<Outcome, Error> {
+fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result<Outcome, Error> {
+    let path = args.recording.as_deref().unwrap_or_default();
     let is_recording = input.approximations().is_some();
     if args.check && !is_recording {
         return Err(Error::Usage(format!(
@@ -54,7 +51,7 @@ fn advised(
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
     if let Some(Ok(program)) = (!words.is_empty()).then(|| program::find(&words)) {
-        inputs.add("the program", &program.path);
+        inputs.add_program(&program);
     }
     let output = args.output.open(&inputs, &[])?;
     let spec = &mut input.spec;

@@ -179,7 +179,7 @@ fn count_mappings_text(mappings: usize) -> String {
 /// The inputs of a run of `program`.
 fn inputs(program: &Program) -> Inputs {
     let mut inputs = Inputs::default();
-    inputs.add("the program", &program.path);
+    inputs.add_program(program);
     inputs
 }
 

@@ -9,6 +9,7 @@ use super::file::is_stdout;
 use crate::error::Error;
 use crate::job_flags::JobFlagValues;
 use crate::job_input::JobInput;
+use filemap_attach::program::Program;
 use filemap_study::machine_profile;
 
 /// The files that a command reads, each with a description.
@@ -48,6 +49,13 @@ impl Inputs {
     /// Adds the file at `path`, described by `label`.
     pub fn add(&mut self, label: &str, path: impl AsRef<OsStr>) {
         self.0.push((label.to_string(), PathBuf::from(path.as_ref())));
+    }
+
+    /// Adds a program and the files among its arguments.
+    pub fn add_program(&mut self, program: &Program) {
+        self.add("the program", &program.path);
+        let arguments = program.words.iter().skip(1);
+        arguments.for_each(|word| self.add("an argument of the program,", word));
     }
 
     /// Adds the machine profile `name`, unless it is built in.

@@ -1,5 +1,8 @@
 //! `filemap advise`: remedies for a recorded program.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
 
@@ -60,25 +63,38 @@ fn best(report: &Value, answer: &Value) -> Option<String> {
 fn reports_do_not_overwrite_recordings() {
     let scratch = Scratch::new("advise_over");
     scratch.file("r", recording(random(200)));
+    scratch.file("lookups", "#!/bin/sh");
+    fs::set_permissions(scratch.path("lookups"), Permissions::from_mode(0o755)).unwrap();
+    scratch.file("data file", "kept");
     for (flag, name, what) in [
         ("--json", "lookups", "the program"),
         ("--html", "data file", "an argument of the program"),
         ("--json", "r", "the job file"),
     ] {
-        let before = match name {
-            "r" => std::fs::read(scratch.path(name)).unwrap(),
-            name => {
-                scratch.file(name, "kept");
-                b"kept".to_vec()
-            }
-        };
+        let before = fs::read(scratch.path(name)).unwrap();
         let mut command = filemap("advise r");
         let output = command.args([flag, name]).current_dir(&scratch.0).output().unwrap();
         let errors = stderr(&output);
         assert_eq!((output.status.code(), errors.lines().count()), (Some(2), 1), "{errors}");
         assert!(errors.contains(what) && errors.contains(flag), "{errors}");
-        assert_eq!(std::fs::read(scratch.path(name)).unwrap(), before, "{name}");
+        assert_eq!(fs::read(scratch.path(name)).unwrap(), before, "{name}");
     }
+}
+
+#[test]
+fn advises_for_job_of_flags() {
+    let job = "--workload random --file-size 256m --accesses 2000 --read-ahead-kb 8192";
+    let report = json(&format!("advise {job} --json -"));
+    check("advise", &report);
+    let flags = best(&report, &report["answer"]);
+    assert_eq!(flags.as_deref(), Some("MADV_RANDOM on data"));
+    assert_eq!(report["command"], format!("filemap advise {job}"));
+    let scratch = Scratch::new("advise_flags");
+    let keys = "workload = 'random'\nfile_size = '256m'\naccesses = 2000\nread_ahead_kb = 8192\n";
+    let path = scratch.file("job.toml", keys);
+    assert_eq!(json(&format!("advise {path} --json -"))["tried"], report["tried"]);
+    let output = filemap("advise --read-ahead-kb 64").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub fn program(args: &RecordArgs) -> Result<Outcome, Error> {
     let usual = program.path.file_name().unwrap_or_default().to_string_lossy();
     let name = super::output_path(args.output.as_deref(), &usual)?;
     let mut inputs = Inputs::default();
-    inputs.add("the program", &program.path);
+    inputs.add_program(&program);
     let target = output::open_part("--output", &name, &inputs)?;
     // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
