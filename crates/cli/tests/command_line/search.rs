@@ -19,6 +19,7 @@ fn undated(mut report: Value) -> Value {
 
 /// Independent of the number of processors.
 #[test]
+#[ignore = "searches hundreds of jobs several times: minutes without optimization"]
 fn a_seed_finds_the_same_jobs_again() {
     let found = undated(json(&format!("{SPLITS} --json -")));
     let mut command = filemap(&format!("{SPLITS} --json -"));
@@ -85,6 +86,7 @@ fn commands_repeat_their_jobs() {
 
 /// A search that was interrupted and resumed prints the same as an uninterrupted one.
 #[test]
+#[ignore = "searches hundreds of jobs several times: minutes without optimization"]
 fn search_resumes() {
     let scratch = Scratch::new("search_goes_on");
     let state = scratch.path("state.search");
@@ -129,6 +131,7 @@ fn search_resumes() {
 
 /// SIGINT ends a search with its findings so far, and the next search resumes.
 #[test]
+#[ignore = "searches hundreds of jobs several times: minutes without optimization"]
 fn interrupted_search_reports_findings() {
     let scratch = Scratch::new("search_interrupted");
     let state = scratch.path("state.search");
@@ -198,6 +201,7 @@ fn search_reports_counts() {
 
 /// A search killed at any moment leaves a complete state file or none.
 #[test]
+#[ignore = "searches hundreds of jobs several times: minutes without optimization"]
 fn killed_search_resumes() {
     let scratch = Scratch::new("search_killed");
     let state = scratch.path("state.search");
