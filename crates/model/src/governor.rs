@@ -27,8 +27,8 @@ pub struct GovernedMapping {
     pages: PageRange,
     /// The original advice was restored because the kernel's own readahead is cheaper.
     is_left_to_kernel: bool,
-    /// The program itself has advised it MADV_RANDOM before the governor could: then no other advice
-    /// is restored.
+    /// The program itself has advised it MADV_RANDOM before the governor could: then no other
+    /// advice is restored.
     is_random_by_program: bool,
     has_faulted: bool,
 }

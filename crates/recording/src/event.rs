@@ -204,8 +204,8 @@ pub enum GapKind {
     ReadPages,
     /// Pages that were mapped together with others, so that their first touch was no fault.
     TouchedPages,
-    /// System calls, of which the source reported none: reads, advice, `munmap(2)`, `mremap(2)`. The
-    /// count is 1.
+    /// System calls, of which the source reported none: reads, advice, `munmap(2)`, `mremap(2)`.
+    /// The count is 1.
     SystemCalls,
     /// Pages that were locked in memory, as by `mlock(2)`, so that their touches were no faults.
     LockedPages,

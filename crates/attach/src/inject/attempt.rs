@@ -112,7 +112,8 @@ pub struct PopulateInjection {
 }
 
 impl PopulateInjection {
-    /// Begins to wait for thread `tid`. The calls are made as by [`advise_all`], by this thread only.
+    /// Begins to wait for thread `tid`. The calls are made as by [`advise_all`], by this thread
+    /// only.
     pub fn start(
         pid: u32,
         tid: u32,

@@ -98,8 +98,9 @@ impl Tracee {
         let _ = self.request(libc::PTRACE_DETACH, 0, signal as usize);
     }
 
-    /// Waits until the thread stops, the time is up, or `is_cancelled`. Uses WNOWAIT and never consumes the stop: after a consumed
-    /// signal-delivery stop, the signal would be lost if this process were killed.
+    /// Waits until the thread stops, the time is up, or `is_cancelled`. Uses WNOWAIT and never
+    /// consumes the stop: after a consumed signal-delivery stop, the signal would be lost if this
+    /// process were killed.
     pub fn wait(&self, limit: Duration, is_cancelled: impl Fn() -> bool) -> WaitResult {
         let begin = Instant::now();
         let mut running_at = begin;

@@ -256,7 +256,8 @@ fn begins_with_a_given_job() {
                   file = 'data'\n[[open]]\nname = 'index'\nfile = 'index'\n[[mapping]]\n\
                   name = 'data'\nopen = 'data'\nsplit = 16\nsplit_prot = 'exec'\n\
                   [[mapping]]\nname = 'index'\nopen = 'index'\n\
-                  [[thread]]\nphase = [{ mapping = 'data', workload = 'sequential', accesses = 900 }]\n\
+                  [[thread]]\n[[thread.phase]]\nmapping = 'data'\n\
+                  workload = 'sequential'\naccesses = 900\n\
                   [[thread]]\nphase = [{ mapping = 'index', workload = 'random', accesses = 9 }]\n";
     for (name, text) in [("flat.toml", flat), ("tables.toml", tables)] {
         let path = scratch.file(name, text);

@@ -39,8 +39,8 @@ impl TrialFigures {
         matches!(self.compare_with(now, at), [_, Less] | [Less, NoDifference])
     }
 
-    /// Like [`TrialFigures::helps_at`] at the latency of the profile. What reads more has to be faster
-    /// by more than a tie, at every latency.
+    /// Like [`TrialFigures::helps_at`] at the latency of the profile. What reads more has to be
+    /// faster by more than a tie, at every latency.
     pub fn helps(self, now: TrialFigures) -> bool {
         let reads_more = self.compare_with(now, 0)[0] == Verdict::More;
         let is_surely_faster =
@@ -81,8 +81,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer among `tried`: the fastest. Among ties the one that reads least, then the one with
-    /// the smallest scope.
+    /// The answer among `tried`: the fastest. Among ties the one that reads least, then the one
+    /// with the smallest scope.
     pub fn choose(now: TrialFigures, tried: impl IntoIterator<Item = Candidate>) -> Answer {
         let mut better: Vec<Candidate> =
             tried.into_iter().filter(|candidate| candidate.figures.helps(now)).collect();

@@ -23,7 +23,8 @@ pub fn pages(size: Option<&SizeText>) -> u64 {
     size.and_then(|size| size.bytes().ok()).unwrap_or(0).div_ceil(PAGE)
 }
 
-/// `spec`, of which `job` was made, with the number of accesses of each phase instead of a fraction.
+/// `spec`, of which `job` was made, with the number of accesses of each phase instead of a
+/// fraction.
 pub(crate) fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
     let mut spec = spec.clone();
     for (thread, resolved) in spec.thread.iter_mut().zip(&job.spec.thread) {

@@ -205,8 +205,8 @@ impl SinglePages {
         self.late_pages += faults.saturating_sub(1);
     }
 
-    /// Advises a mapping, or queues it for a retry, by which time its faults may have been taken out
-    /// of the source, and its previous advice out of `previous`.
+    /// Advises a mapping, or queues it for a retry, by which time its faults may have been taken
+    /// out of the source, and its previous advice out of `previous`.
     fn advise_mapping(
         &mut self,
         source: &mut EventSource,
@@ -267,7 +267,8 @@ impl SinglePages {
         id.and_then(|id| self.drops.get(&id)).copied().unwrap_or_default()
     }
 
-    /// Has the thread that maps a range advise it, and drop its pages, when it returns from mmap(2).
+    /// Has the thread that maps a range advise it, and drop its pages, when it returns from
+    /// mmap(2).
     fn await_populate(&mut self, mut attempt: MappingAttempt, file: Arc<File>) {
         attempt.is_populated = true;
         let MappingAttempt { event, range, held, .. } = &attempt;
@@ -321,8 +322,8 @@ impl SinglePages {
         }
     }
 
-    /// A mapping was advised, and its pages were dropped if it has a file for that. Counts the pages
-    /// whose touches may be missing.
+    /// A mapping was advised, and its pages were dropped if it has a file for that. Counts the
+    /// pages whose touches may be missing.
     fn on_advised(
         &mut self,
         source: &mut EventSource,

@@ -92,8 +92,8 @@ impl ProcessTracker {
     }
 
     /// The regular file behind descriptor `fd` of process `pid`; `None` for anything else. A file
-    /// that has been neither mapped nor read yet becomes known by this: programs advise a file right
-    /// after opening it.
+    /// that has been neither mapped nor read yet becomes known by this: programs advise a file
+    /// right after opening it.
     ///
     /// # Errors
     /// The descriptor or the process is gone.

@@ -14,9 +14,9 @@ const MCL_FUTURE: u64 = libc::MCL_FUTURE.cast_unsigned() as u64;
 const MCL_ONFAULT: u64 = libc::MCL_ONFAULT.cast_unsigned() as u64;
 
 impl ProcessTracker {
-    /// mlock(2) reads the pages of a range as MADV_POPULATE_READ does. It also keeps them mapped, so
-    /// that later touches are no faults. Without `populates` they are: only touches of pages that
-    /// were evicted before are missing.
+    /// mlock(2) reads the pages of a range as MADV_POPULATE_READ does. It also keeps them mapped,
+    /// so that later touches are no faults. Without `populates` they are: only touches of pages
+    /// that were evicted before are missing.
     pub(super) fn on_lock(
         &mut self,
         event: &TraceEvent,

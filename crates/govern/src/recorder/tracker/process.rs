@@ -23,8 +23,8 @@ pub(super) struct TrackedProcess {
     /// Its new mappings are locked in memory, by mlockall(2) with MCL_FUTURE.
     pub(super) locks_future: bool,
     pub(super) threads: HashSet<u32>,
-    /// Numbers of its open files by device and inode: one per file, since the kernel does not report
-    /// descriptors.
+    /// Numbers of its open files by device and inode: one per file, since the kernel does not
+    /// report descriptors.
     pub(super) opens: HashMap<(u64, u64), u64>,
     /// Reads of files whose path is not known yet, and all reads during execve(2).
     pub(super) deferred: Vec<TraceEvent>,
