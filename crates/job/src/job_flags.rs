@@ -63,6 +63,14 @@ macro_rules! spec {
                 }
             }
 
+            /// Whether the flag with this key is given.
+            pub fn has(&self, key: &str) -> bool {
+                match key {
+                    $( stringify!($key) => self.$key.is_some(), )+
+                    _ => false,
+                }
+            }
+
             /// Removes the alternatives of the flags set in `flags`.
             fn remove_alternatives(&mut self, flags: &JobFlags) {
                 if flags.workload.is_some() || flags.accesses_file.is_some() {

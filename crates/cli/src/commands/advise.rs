@@ -6,7 +6,7 @@ use std::io::Read;
 use filemap_attach::program::{self, Program, parent};
 use filemap_govern::AdviceEnforcer;
 use filemap_job::program::{Job, NamedFile};
-use filemap_job::{JobFlags, Record};
+use filemap_job::{Flag, Group, JobFlags, Record};
 use filemap_model::ModelEngine;
 use filemap_recording::may_write;
 use filemap_study::Footer;
@@ -47,6 +47,7 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     }
     let mut words = Vec::new();
     if is_recording {
+        refuse_other_accesses(&args.job.spec)?;
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
@@ -86,6 +87,20 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     output.write(&advice.report())?;
     let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// Rejects flags that would replace what a recording has: its accesses, files and mappings.
+fn refuse_other_accesses(flags: &JobFlags) -> Result<(), Error> {
+    let is_recorded =
+        |flag: &&Flag| [Group::Accesses, Group::File, Group::Mapping].contains(&flag.group);
+    let given = Flag::all().filter(is_recorded).find(|flag| flags.has(flag.key));
+    match given {
+        Some(flag) => Err(Error::Usage(format!(
+            "--{} describes a job, and a recording has its own; leave out the flag or the recording",
+            flag.name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Prepares the program `words` of the recording at `path` for another run. From here on, signals

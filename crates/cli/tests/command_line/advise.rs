@@ -87,7 +87,7 @@ fn advises_for_job_of_flags() {
     let report = json(&format!("advise {job} --json -"));
     check("advise", &report);
     let flags = best(&report, &report["answer"]);
-    assert_eq!(flags.as_deref(), Some("MADV_RANDOM on data"));
+    assert_eq!(flags.as_deref(), Some("MADV_RANDOM on file"));
     assert_eq!(report["command"], format!("filemap advise {job}"));
     let scratch = Scratch::new("advise_flags");
     let keys = "workload = 'random'\nfile_size = '256m'\naccesses = 2000\nread_ahead_kb = 8192\n";
@@ -197,5 +197,5 @@ fn refuses_files_that_are_not_recordings() {
         assert_eq!(output.status.code(), Some(code), "{args}: {line}");
         assert!(line.contains(words) && line.lines().count() == 1, "{args}: {line}");
     }
-    assert_eq!(std::fs::read(&path).unwrap(), recording(random(3)));
+    assert_eq!(fs::read(&path).unwrap(), recording(random(3)));
 }

@@ -87,7 +87,11 @@ fn reports_obstacles_before_measuring() {
         ("calibrate --file-size some".to_string(), 2, &["--file-size", "some"]),
         ("calibrate --runs 0".to_string(), 2, &["--runs 0", "1 to 100"]),
         (format!("calibrate --output - {SMALL} --json -"), 2, &["--output -", "stdout"]),
-        ("calibrate --file-size 512p --runs 1 --output profile".to_string(), 4, &["no room"]),
+        (
+            format!("calibrate --file-size 512p --runs 1 --output {}", scratch.path("profile")),
+            4,
+            &["no room"],
+        ),
     ] {
         fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), code, words);
         assert_eq!(left(&scratch, "temporary"), [""; 0], "{args}");
