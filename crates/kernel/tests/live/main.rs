@@ -64,10 +64,10 @@ const TESTS: &[harness::Test<Bench>] = harness::tests![
 
 fn main() -> ExitCode {
     main_if_child();
-    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..] {
-        if argument == HOLD {
-            machine::hold(Path::new(directory));
-        }
+    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..]
+        && argument == HOLD
+    {
+        machine::hold(Path::new(directory));
     }
     harness::run(TESTS, Bench::new)
 }
