@@ -33,7 +33,7 @@ pub fn model_logs(program: &Job, io_bytes: u64, seen: ShownKinds) -> Result<Vec<
     Ok(log.into_logs())
 }
 
-/// Like [`decided`], but all I/O completes as soon as it is submitted.
+/// Like [`model_logs`], but all I/O completes as soon as it is submitted.
 ///
 /// # Errors
 /// Errors of the model.
@@ -56,7 +56,7 @@ pub fn trace_settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result
     trace_timed(program, io_bytes, Timing::Settled, log)
 }
 
-/// Like [`settled`], with I/O that completes according to `timing`.
+/// Like [`trace_settled`], with I/O that completes according to `timing`.
 ///
 /// # Errors
 /// Errors of the model.
