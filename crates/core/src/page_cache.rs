@@ -65,7 +65,7 @@ pub trait PageCache: LruLists {
 
     /// Evicts `folios` of `file`, given in page order, regardless of their place in the lists. With
     /// `of_machine` this counts as an eviction by reclaim; otherwise they return to the active list
-    /// ([`crate::advised`]).
+    /// ([`crate::cold_or_pageout`]).
     ///
     /// Mirrors `reclaim_pages`, 6.12 and 6.18. Test: `tests/cold_or_pageout.rs`.
     fn page_out(&mut self, file: FileId, folios: &[Folio], of_machine: bool, log: &mut impl Log);

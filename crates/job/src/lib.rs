@@ -3,7 +3,7 @@
 //! A [`JobFlags`] is a job given by flags, or by a job file without tables; a [`JobSpec`] is a
 //! job file with tables. [`JobFlags::validate`] and [`JobSpec::validate`] turn them into a
 //! [`Job`], whose values are resolved, aligned and within [`bounds`]. An [`Engine`] runs jobs, and
-//! [`Record::of`] makes a record of the result.
+//! [`Record::from_job_runs`] makes a record of the result.
 //!
 //! This crate does no I/O and makes no system calls: the caller reads files and passes in their
 //! contents.

@@ -4,12 +4,17 @@
 //! forks one child for each CPU. All children write to all pages at the same time, in random or
 //! ascending order. Each write copies a page, since the parent maps it too.
 //!
-//! ``` use filemap_mapcount::anon_cow::{AnonCow, WriteOrder}; use filemap_mapcount::{MmOwner,
-//! Order};
+//! ```
+//! use filemap_mapcount::anon_cow::{AnonCow, WriteOrder};
+//! use filemap_mapcount::{MmOwner, Order};
 //!
-//! let mut cow = AnonCow::<MmOwner>::new(64, Order::new(2)?, 2)?; let mut children =
-//! cow.children(WriteOrder::Sequential, 1)?; for child in &mut children {
-//! assert_eq!(child.run(|| 0)?.copied, 64); } // Dropping them unmaps their pages. drop(children);
+//! let mut cow = AnonCow::<MmOwner>::new(64, Order::new(2)?, 2)?;
+//! let mut children = cow.children(WriteOrder::Sequential, 1)?;
+//! for child in &mut children {
+//!     assert_eq!(child.run(|| 0)?.copied, 64);
+//! }
+//! // Dropping them unmaps their pages.
+//! drop(children);
 //! # Ok::<(), filemap_mapcount::Error>(())
 //! ```
 
