@@ -52,6 +52,17 @@ impl Storage {
         Ok(storage)
     }
 
+    /// The storage of the mounted filesystem with device number `device` (`st_dev`); `None` if it is
+    /// not mounted, or its readahead size is unknown.
+    pub fn of_device(device: u64) -> Option<Storage> {
+        let text = fs::read("/proc/self/mountinfo").ok()?;
+        let device = (major(device), minor(device));
+        let root = Path::new("/");
+        let found = Storage::from_mountinfo(&String::from_utf8_lossy(&text), device, root)?;
+        let read_ahead_kb = Some(read_ahead_kb(device, &found.device)?);
+        Some(Storage { read_ahead_kb, ..found })
+    }
+
     /// Why pages of files there cannot be dropped and counted, as in "a file that ..."; `None` if
     /// they can.
     pub fn unsuitable_reason(&self) -> Option<String> {
@@ -125,6 +136,53 @@ impl Storage {
             (absolute.starts_with(point), point.as_os_str().as_bytes().len())
         })
     }
+}
+
+/// The file below an overlay of this mount namespace that holds the pages of `path`; `None` if it is
+/// on no overlay, or its layers are not visible here, as in a container.
+pub fn layer_file(path: &Path) -> Option<PathBuf> {
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let absolute = fs::canonicalize(path).ok()?;
+    let data = fs::metadata(path).ok()?;
+    overlay_layer_file(&String::from_utf8_lossy(&mounts), &absolute, &data)
+}
+
+/// The file below an overlay that holds the pages of the overlay's file `path`, whose metadata is
+/// `data`. `mountinfo` shows the overlay, and the paths of its layers lead to them here. `None` if
+/// `path` is on no overlay, or no layer has the file.
+pub fn overlay_layer_file(mountinfo: &str, path: &Path, data: &fs::Metadata) -> Option<PathBuf> {
+    let number = format!("{}:{}", major(data.dev()), minor(data.dev()));
+    let layers = mountinfo.lines().flat_map(|line| overlay_layers(line, &number, path));
+    let holds = |file: &PathBuf| {
+        fs::metadata(file).is_ok_and(|layer| {
+            let is_same = (layer.len(), layer.mtime()) == (data.len(), data.mtime());
+            layer.is_file() && layer.dev() != data.dev() && is_same
+        })
+    };
+    layers.into_iter().find(holds)
+}
+
+/// The places of the overlay's file `path` in the layers of the overlay with the given device
+/// number, highest first, if that is what the line of mountinfo describes.
+fn overlay_layers(line: &str, number: &str, path: &Path) -> Vec<PathBuf> {
+    let fields = || {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mount: Vec<&str> = mount.split(' ').collect();
+        let &[_, _, device, root, point, ..] = mount.as_slice() else { return None };
+        let options = filesystem.strip_prefix("overlay ")?.rsplit_once(' ')?.1;
+        let within = path.strip_prefix(unescape_octal(point)).ok()?;
+        let below = Path::new(unescape_octal(root).trim_start_matches('/')).join(within);
+        (device == number).then_some((options, below))
+    };
+    let Some((options, file)) = fields() else { return Vec::new() };
+    let values = |name: &str| -> Vec<String> {
+        let named = options.split(',').filter_map(|option| option.split_once('='));
+        let named = named.filter(|(key, _)| key.trim_end_matches('+') == name);
+        let paths = named.flat_map(|(_, value)| value.split(':'));
+        paths.filter(|path| !path.is_empty()).map(unescape_octal).collect()
+    };
+    let layers = values("upperdir").into_iter().chain(values("lowerdir"));
+    layers.map(|layer| Path::new(&layer).join(&file)).collect()
 }
 
 /// Readahead size of a filesystem: from its BDI, or from the device below it.
@@ -222,6 +280,20 @@ mod tests {
         assert_eq!(mount((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
         let journal = Storage { mount_options: "rw,data=journal".into(), ..root };
         assert_eq!(journal.folios(), Filesystem::BasePages);
+    }
+
+    #[test]
+    fn finds_layers_of_overlay() {
+        let overlay = "45 27 0:39 / /var/m\\040nt rw - overlay overlay \
+                       rw,lowerdir=/lo\\0401:/lo2,upperdir=/up,workdir=/wk,uuid=on";
+        let places = |line, number, path: &str| overlay_layers(line, number, Path::new(path));
+        let all = places(overlay, "0:39", "/var/m nt/a/data");
+        assert_eq!(all, ["/up/a/data", "/lo 1/a/data", "/lo2/a/data"].map(PathBuf::from));
+        assert!(places(overlay, "0:40", "/var/m nt/a/data").is_empty());
+        assert!(places(overlay, "0:39", "/var/data").is_empty());
+        let added = "45 27 0:39 /sub / rw - overlay none rw,lowerdir+=/a,lowerdir+=/b";
+        assert_eq!(places(added, "0:39", "/x"), ["/a/sub/x", "/b/sub/x"].map(PathBuf::from));
+        assert!(MOUNTS.lines().all(|line| places(line, "254:0", "/x").is_empty()));
     }
 
     #[test]

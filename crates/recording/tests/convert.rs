@@ -238,7 +238,7 @@ fn files_that_are_there_are_named_by_their_path() {
     let existing = |size_bytes: u64| {
         move |path: &Path| {
             let is_first = path == Path::new("/data/random.bin");
-            is_first.then_some(ExistingFile { size_bytes, identity: (1, 2) })
+            is_first.then_some(ExistingFile { layer: None, size_bytes, identity: (1, 2) })
         }
     };
     let same = converted_by(&all, &existing(1024 * 4096));

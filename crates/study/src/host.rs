@@ -10,7 +10,7 @@ use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::page_size;
-use filemap_kernel::storage::{Storage, io_bytes};
+use filemap_kernel::storage::{Storage, io_bytes, layer_file};
 use filemap_model::Profile;
 
 use crate::error::Error;
@@ -107,7 +107,10 @@ fn is_on_kernel(engines: Option<&str>) -> bool {
 /// are created. Fails if its readahead size or filesystem is unknown.
 fn find_storage(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {
     let path = match file {
-        Some(path) => path.to_owned(),
+        // The model needs only the readahead and folios of a file of an overlay.
+        Some(path) => layer_file(path)
+            .filter(|_| !is_on_kernel(spec.on.as_deref()))
+            .unwrap_or_else(|| path.to_owned()),
         None => temporary_directory()?,
     };
     let place = Storage::find(&path)?;

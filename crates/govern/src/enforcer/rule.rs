@@ -1,9 +1,10 @@
 //! Rules that say which mappings of a file get which advice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use filemap_attach::process::ReadaheadMode;
 use filemap_attach::{MappedRange, MemoryAdvice};
+use filemap_kernel::storage::layer_file;
 
 /// A byte range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +32,7 @@ pub struct AdviceRule {
 impl AdviceRule {
     /// The part of `range` to advise; `None` if the rule does not match it.
     pub fn advised_part(&self, range: &MappedRange) -> Option<MappedRange> {
-        let file = range.file.as_ref().filter(|file| file.path == self.path)?;
+        let file = range.file.as_ref().filter(|file| self.matches(&file.path))?;
         let whole =
             FileExtent { offset_bytes: range.offset_bytes, length_bytes: range.length_bytes };
         if self.mapping.is_some_and(|own| own != whole) {
@@ -48,6 +49,14 @@ impl AdviceRule {
             file: Some(file.clone()),
             ..range.clone()
         })
+    }
+
+    /// Whether `path` of a mapped file is the rule's, or the path in an overlay of the rule's file,
+    /// which is the one in the layer.
+    fn matches(&self, path: &Path) -> bool {
+        path == self.path
+            || path.file_name() == self.path.file_name()
+                && layer_file(path).is_some_and(|layer| layer == self.path)
     }
 
     /// The readahead mode that the advice sets on the VMA; `None` for advice that takes effect once

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use filemap_attach::file::matches_any;
 use filemap_attach::process::mapped_file_link;
 use filemap_attach::{FileId, reason};
+use filemap_kernel::storage::overlay_layer_file;
 use filemap_recording::assembly::ObservedFile;
 use rustix::io::{ReadWriteFlags, preadv2};
 
@@ -42,7 +43,8 @@ impl FileFilter {
     pub fn accepts(&self, path: &Path) -> bool {
         let inode = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.ino());
         let id = inode.map(|inode| FileId { major: 0, minor: 0, inode });
-        let found = FoundFile { path: path.to_owned(), link: path.to_owned() };
+        let pid = std::process::id();
+        let found = FoundFile { path: path.to_owned(), link: path.to_owned(), pid };
         id.is_some_and(|id| self.recorded_file(id, &found).is_ok())
     }
 
@@ -73,12 +75,10 @@ impl FileFilter {
             patterns if matches_any(patterns, &found.path) => {}
             _ => return Err(Exclusion::NotIncluded),
         }
-        Ok(ObservedFile {
-            path: found.path.clone(),
-            device: data.dev(),
-            inode: data.ino(),
-            size_bytes: data.len(),
-        })
+        let size_bytes = data.len();
+        let data = found.layer(&data).unwrap_or(data);
+        let (device, inode) = (data.dev(), data.ino());
+        Ok(ObservedFile { path: found.path.clone(), device, inode, size_bytes })
     }
 }
 
@@ -127,6 +127,8 @@ pub struct FoundFile {
     pub path: PathBuf,
     /// A path by which this process can open it: the same, or a link in `/proc/PID`.
     pub link: PathBuf,
+    /// The process.
+    pub pid: u32,
 }
 
 impl FoundFile {
@@ -134,7 +136,7 @@ impl FoundFile {
     /// open, as `path`. The process may have another root directory or mount namespace, in which
     /// the path leads elsewhere than here.
     pub fn find(pid: u32, id: FileId, path: &Path, address: Option<u64>) -> FoundFile {
-        let found = |link: PathBuf| FoundFile { path: path.to_owned(), link };
+        let found = |link: PathBuf| FoundFile { path: path.to_owned(), link, pid };
         if has_own_root(pid) {
             return found(path.to_owned());
         }
@@ -149,10 +151,23 @@ impl FoundFile {
         found(link.unwrap_or_else(|| if in_root.exists() { in_root } else { path.to_owned() }))
     }
 
-    /// The current size in bytes; `None` if it is another file than `stored`.
+    /// The current size in bytes; `None` if it is another file than `stored`. The device of a file
+    /// of an overlay is its layer's.
     pub fn current_size_bytes(&self, stored: &ObservedFile) -> Option<u64> {
         let data = fs::metadata(&self.link).ok()?;
-        ((data.dev(), data.ino()) == (stored.device, stored.inode)).then_some(data.len())
+        (data.ino() == stored.inode).then_some(data.len())
+    }
+
+    /// The metadata of the file of a layer that holds the pages of this file, if its filesystem,
+    /// which gives it `data`, is an overlay.
+    fn layer(&self, data: &fs::Metadata) -> Option<fs::Metadata> {
+        let filesystem = rustix::fs::statfs(&self.link).ok()?.f_type;
+        if filesystem != libc::OVERLAYFS_SUPER_MAGIC {
+            return None;
+        }
+        let mounts = fs::read(format!("/proc/{}/mountinfo", self.pid)).ok()?;
+        let layer = overlay_layer_file(&String::from_utf8_lossy(&mounts), &self.path, data)?;
+        fs::metadata(layer).ok()
     }
 }
 

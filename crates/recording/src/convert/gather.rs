@@ -22,6 +22,8 @@ pub struct RecordedFile {
     pub first_size_bytes: u64,
     /// The end of the furthest access, in bytes.
     pub needed_bytes: u64,
+    /// Its device (`st_dev`).
+    pub device: u64,
 }
 
 /// The contents of a recording.
@@ -95,7 +97,9 @@ impl RecordedProgram {
             EventKind::Touch { mapping, page, is_write } => {
                 self.touch(thread, mapping, page, is_write)
             }
-            EventKind::File { path, size_bytes, .. } => self.add_file(path, size_bytes),
+            EventKind::File { path, size_bytes, device, .. } => {
+                self.add_file(path, size_bytes, device);
+            }
             EventKind::Open { file } => self.opens.push(self.same_files[file as usize]),
             EventKind::Map { open, length_bytes, offset_bytes, protection, flags, .. } => {
                 self.recorded_mappings.push(RecordedMapping {
@@ -224,13 +228,14 @@ impl RecordedProgram {
         *needed = bytes.max(*needed);
     }
 
-    fn add_file(&mut self, path: PathBuf, size_bytes: u64) {
+    fn add_file(&mut self, path: PathBuf, size_bytes: u64, device: u64) {
         let next = self.files.len();
         let same = *self.by_path.entry(path.clone()).or_insert(next);
         self.same_files.push(same);
         if same == next {
             let (first_size_bytes, needed_bytes) = (size_bytes, 0);
-            self.files.push(RecordedFile { path, size_bytes, first_size_bytes, needed_bytes });
+            let file = RecordedFile { path, size_bytes, first_size_bytes, needed_bytes, device };
+            self.files.push(file);
         } else {
             self.files[same].size_bytes = size_bytes;
         }

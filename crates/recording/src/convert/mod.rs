@@ -12,7 +12,7 @@ mod order;
 mod steps;
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filemap_job::JobSpec;
 
@@ -28,11 +28,15 @@ pub struct Conversion {
     pub program: JobSpec,
     /// What a job cannot express, or the recording does not contain.
     pub approximations: Vec<Approximation>,
+    /// The device (`st_dev`) of the most used file, if no file exists here any more.
+    pub gone_device: Option<u64>,
 }
 
 /// A file on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingFile {
+    /// The file below an overlay that holds its pages: the job uses that.
+    pub layer: Option<PathBuf>,
     /// Its size in bytes.
     pub size_bytes: u64,
     /// Device and inode.

@@ -41,6 +41,7 @@ impl RecordedProgram {
         let mut spec = JobSpec::default();
         let (mut names, mut seen) = (UniqueNames::default(), HashSet::new());
         let mut file_names = vec![String::new(); self.files.len()];
+        let device = self.files[by_use[0]].device;
         for file in by_use {
             let recorded = &self.files[file];
             let table =
@@ -66,7 +67,12 @@ impl RecordedProgram {
         self.add_threads(&mut spec, &tables);
         let pages = (self.page_size != 4096).then(|| SizeText::from_bytes(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
-        Some(Conversion { program: spec, approximations: self.approximations.approximations() })
+        let is_gone = spec.file.iter().all(|file| file.path.is_none());
+        Some(Conversion {
+            program: spec,
+            approximations: self.approximations.approximations(),
+            gone_device: is_gone.then_some(device),
+        })
     }
 
     fn arch(&self) -> Option<String> {
@@ -362,8 +368,10 @@ fn file_table(
         None => counts.gone.push(shown()),
         Some((now, _)) if now.size_bytes != size_bytes => counts.changed.push(shown()),
         Some((now, _)) if !seen.insert(now.identity) => counts.twins.push(shown()),
-        Some((_, path)) => {
-            return FileSpec { name, path: Some(path.to_string()), ..FileSpec::default() };
+        Some((now, path)) => {
+            let layer = now.layer.as_ref().and_then(|layer| layer.to_str());
+            let path = Some(layer.unwrap_or(path).to_string());
+            return FileSpec { name, path, ..FileSpec::default() };
         }
     }
     if size_bytes > file.first_size_bytes {

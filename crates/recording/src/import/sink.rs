@@ -124,7 +124,7 @@ impl<'a, W: Write> RecordingSink<'a, W> {
             Some(open) => *open,
             None => {
                 let found = (self.existing)(&mapping.path);
-                let found_bytes = found.map(|found| found.size_bytes);
+                let found_bytes = found.as_ref().map(|found| found.size_bytes);
                 let mapped = offset_bytes.saturating_add(length_bytes);
                 let size_bytes = found_bytes.or(mapping.size_bytes).unwrap_or(mapped);
                 let (device, inode) = found.map_or((0, 0), |found| found.identity);

@@ -117,7 +117,7 @@ impl ProcessTracker {
             minor: rustix::fs::minor(data.dev()),
             inode: data.ino(),
         };
-        let found = FoundFile { path: fs::read_link(&link)?, link: link.into() };
+        let found = FoundFile { path: fs::read_link(&link)?, link: link.into(), pid };
         if !self.files.contains_key(&file) {
             self.add_file(file, &found);
         }
@@ -171,6 +171,6 @@ fn open_file(pid: u32, file: FileId) -> Option<FoundFile> {
         let data = fs::metadata(entry.path()).ok()?;
         let is_file = data.is_file() && data.ino() == file.inode;
         let path = fs::read_link(entry.path()).ok().filter(|_| is_file)?;
-        Some(FoundFile { path, link: entry.path() })
+        Some(FoundFile { path, link: entry.path(), pid })
     })
 }
