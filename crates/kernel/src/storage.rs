@@ -52,8 +52,8 @@ impl Storage {
         Ok(storage)
     }
 
-    /// The storage of the mounted filesystem with device number `device` (`st_dev`); `None` if it is
-    /// not mounted, or its readahead size is unknown.
+    /// The storage of the mounted filesystem with device number `device` (`st_dev`); `None` if it
+    /// is not mounted, or its readahead size is unknown.
     pub fn of_device(device: u64) -> Option<Storage> {
         let text = fs::read("/proc/self/mountinfo").ok()?;
         let device = (major(device), minor(device));
@@ -138,8 +138,8 @@ impl Storage {
     }
 }
 
-/// The file below an overlay of this mount namespace that holds the pages of `path`; `None` if it is
-/// on no overlay, or its layers are not visible here, as in a container.
+/// The file below an overlay of this mount namespace that holds the pages of `path`; `None` if it
+/// is on no overlay, or its layers are not visible here, as in a container.
 pub fn layer_file(path: &Path) -> Option<PathBuf> {
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
     let absolute = fs::canonicalize(path).ok()?;

@@ -597,8 +597,8 @@ fn records_process_in_another_mount_namespace() {
     }
 }
 
-/// A file of an overlay has the readahead and the pages of its layer, whether the overlay is mounted
-/// here or in the namespace of the process alone.
+/// A file of an overlay has the readahead and the pages of its layer, whether the overlay is
+/// mounted here or in the namespace of the process alone.
 #[test]
 fn overlay_has_the_readahead_of_its_layer() {
     if !rustix::process::geteuid().is_root() {
