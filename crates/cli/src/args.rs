@@ -254,8 +254,9 @@ pub struct AdviseArgs {
     /// environment and no input. Its recorded files are dropped from the page cache before each
     /// run, and its output is discarded. WARNING: anything that the program writes, sends or
     /// deletes happens on each run. A program that may write to its files through a mapping is
-    /// refused; a recording does not show writes with write(2). The exit code is 1 if with a
-    /// setting the program reads more, is slower or behaves differently.
+    /// refused; a recording does not show writes with write(2). The exit code is 1 if with
+    /// the best setting the program is slower, or reads more in the same time; if with any setting
+    /// it behaves differently; or if unchanged it reads other pages than predicted.
     #[arg(long, requires = "recording")]
     pub check: bool,
     /// Number of runs of --check per setting [default: 5].

@@ -35,6 +35,17 @@ pub trait JobCommand {
     }
 }
 
+/// The groups of a job that the model runs with a single run.
+const MODEL_GROUPS: &[Group] = &[
+    Group::Rules,
+    Group::Seed,
+    Group::Accesses,
+    Group::File,
+    Group::Mapping,
+    Group::Memory,
+    Group::Machine,
+];
+
 /// `filemap run`.
 #[derive(Debug)]
 pub enum Run {}
@@ -85,15 +96,7 @@ impl JobCommand for Explain {
 pub enum Advise {}
 
 impl JobCommand for Advise {
-    const GROUPS: &'static [Group] = &[
-        Group::Rules,
-        Group::Seed,
-        Group::Accesses,
-        Group::File,
-        Group::Mapping,
-        Group::Memory,
-        Group::Machine,
-    ];
+    const GROUPS: &'static [Group] = MODEL_GROUPS;
 }
 
 /// `filemap search`: common settings of the generated jobs, in the model.
@@ -101,15 +104,7 @@ impl JobCommand for Advise {
 pub enum Search {}
 
 impl JobCommand for Search {
-    const GROUPS: &'static [Group] = &[
-        Group::Rules,
-        Group::Seed,
-        Group::Accesses,
-        Group::File,
-        Group::Mapping,
-        Group::Memory,
-        Group::Machine,
-    ];
+    const GROUPS: &'static [Group] = MODEL_GROUPS;
     const WITHOUT: &'static [&'static str] = &["with", "accesses_file", "file", "cold", "cpus"];
 }
 

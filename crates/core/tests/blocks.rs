@@ -63,7 +63,7 @@ fn block_with_the_mark_is_marked() {
 
 #[test]
 fn mark_before_remainder_is_rounded_up_before_6_18() {
-    // One page is left of three, two of which come after the mark: page 11 has it.
+    // One of three pages remains, and the mark precedes the last two: it is page 11.
     check(V6_12, (12, 3, 2, 0, 12), true, "32.", "12. <--> 16.");
     check(V6_18, (12, 3, 2, 0, 12), true, "32.", "12. (--) 16.");
     // In a file of one page the mark would be page -1.

@@ -48,8 +48,8 @@ fn shadow_expires_after_as_many_evictions_as_pages() {
 
 #[test]
 fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
-    // Evictions after that of a page: from none for page 23 to 15 for page 8. The distance of page
-    // 16 is 8, counting its own.
+    // Page 23 was evicted last, and 15 pages after page 8. The refault distance of page 16 is 8:
+    // its own eviction counts.
     for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
         let mut cache = eight_active();
         add(&mut cache, page, 0);

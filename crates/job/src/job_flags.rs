@@ -63,14 +63,6 @@ macro_rules! spec {
                 }
             }
 
-            /// Whether the flag with this key is given.
-            pub fn has(&self, key: &str) -> bool {
-                match key {
-                    $( stringify!($key) => self.$key.is_some(), )+
-                    _ => false,
-                }
-            }
-
             /// Removes the alternatives of the flags set in `flags`.
             fn remove_alternatives(&mut self, flags: &JobFlags) {
                 if flags.workload.is_some() || flags.accesses_file.is_some() {
@@ -101,7 +93,7 @@ macro_rules! spec {
             }
 
             /// The flags that are set.
-            pub(crate) fn present(&self) -> impl Iterator<Item = &'static Flag> {
+            pub fn present(&self) -> impl Iterator<Item = &'static Flag> {
                 let is_set = [$( self.$key.is_some() ),+];
                 FLAGS.iter().zip(is_set).filter_map(|(flag, is_set)| is_set.then_some(flag))
             }

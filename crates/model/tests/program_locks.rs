@@ -265,7 +265,7 @@ fn a_writer_waits_for_entries_that_advice_takes_away() {
     assert_eq!(waited_ns(&new, Cause::MmapWrite), 0, "{:?}", new.waits);
 }
 
-/// `mprotect` has its own cost per entry, or that of `munmap` if the profile has none.
+/// An entry costs `mprotect` what the profile states, or as much as `munmap` if it states nothing.
 #[test]
 fn changing_an_entry_costs_what_the_profile_says() {
     let text = of_file(

@@ -174,9 +174,9 @@ pub enum EventKind {
     },
     /// Something that the recorder knows to be missing from the whole recording.
     Gap {
-        /// What is missing.
+        /// Kind of the missing events.
         kind: GapKind,
-        /// How much of it, at least: never 0.
+        /// Their minimum number: never 0.
         count: u64,
     },
 }
@@ -204,8 +204,8 @@ pub enum GapKind {
     ReadPages,
     /// Pages that were mapped together with others, so that their first touch was no fault.
     TouchedPages,
-    /// System calls, of which the source reported none: reads, advice, `munmap(2)`, `mremap(2)`.
-    /// The count is 1.
+    /// All system calls: reads, advice, `munmap(2)` and `mremap(2)`, which the event source does
+    /// not report. The count is 1.
     SystemCalls,
     /// Pages that were locked in memory, as by `mlock(2)`, so that their touches were no faults.
     LockedPages,

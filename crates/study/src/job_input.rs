@@ -64,7 +64,7 @@ impl JobInput {
     /// As for [`JobInput::new`].
     pub fn spec_with(&self, changes: &JobFlags) -> Result<JobSpec, Error> {
         let flags = self.flags.clone().overlay(changes.clone());
-        let (tables, error) = match &self.source {
+        let (tables, name) = match &self.source {
             JobSource::Flags(own, lines) => {
                 let mut lines = lines.clone();
                 lines.remove(&flags);
@@ -82,7 +82,7 @@ impl JobInput {
                 (spec.as_ref().clone(), self.name())
             }
         };
-        let mut spec = tables.with_flags(&flags).map_err(|cause| with_flag(&error, cause))?;
+        let mut spec = tables.with_flags(&flags).map_err(|cause| with_flag(&name, cause))?;
         input::accesses_files(&mut spec)?;
         Ok(spec)
     }

@@ -93,8 +93,7 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
 fn refuse_other_accesses(flags: &JobFlags) -> Result<(), Error> {
     let is_recorded =
         |flag: &&Flag| [Group::Accesses, Group::File, Group::Mapping].contains(&flag.group);
-    let given = Flag::all().filter(is_recorded).find(|flag| flags.has(flag.key));
-    match given {
+    match flags.present().find(is_recorded) {
         Some(flag) => Err(Error::Usage(format!(
             "--{} describes a job, and a recording has its own; leave out the flag or the recording",
             flag.name

@@ -623,7 +623,7 @@ fn overlay_has_the_readahead_of_its_layer() {
     command.arg(&script).env("LOOKUPS_PAUSE_US", "5000");
     let output = command.output().expect("the command starts");
     if output.status.code() == Some(9) {
-        return skip(&stderr(&output));
+        return skip(stderr(&output));
     }
     assert!(!touches(&events(&path), &format!("{mounted}/data")).is_empty(), "{}", stderr(&output));
     let run = |args: &str| {

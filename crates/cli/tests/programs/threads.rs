@@ -26,8 +26,8 @@ type Figure = fn(&Run) -> Option<u64>;
 
 /// The compared figures of a run, and how far outside the kernel's runs the model may be, over all
 /// programs, as a fraction of the kernel's count. In 100 programs it was 0.001 of the pages and
-/// 0.01 of the major faults on 2026-11-27. Ten of them have 1,200 major faults, of which one
-/// program alone can have 40 outside.
+/// 0.01 of the major faults on 2026-11-27. In ten programs with 1,200
+/// major faults together, a single one can be 40 outside.
 const FIGURES: [(&str, Figure, f64); 3] = [
     ("pages read", |run| run.counters.data_pages_read, 0.01),
     ("major faults", |run| run.counters.major_faults, 0.1),

@@ -44,7 +44,7 @@ impl FileFilter {
         let inode = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.ino());
         let id = inode.map(|inode| FileId { major: 0, minor: 0, inode });
         let pid = std::process::id();
-        let found = FoundFile { path: path.to_owned(), link: path.to_owned(), pid };
+        let found = ProcessFile { path: path.to_owned(), link: path.to_owned(), pid };
         id.is_some_and(|id| self.recorded_file(id, &found).is_ok())
     }
 
@@ -52,7 +52,11 @@ impl FileFilter {
     ///
     /// # Errors
     /// It is not recorded.
-    pub fn recorded_file(&self, id: FileId, found: &FoundFile) -> Result<ObservedFile, Exclusion> {
+    pub fn recorded_file(
+        &self,
+        id: FileId,
+        found: &ProcessFile,
+    ) -> Result<ObservedFile, Exclusion> {
         let unreadable = |error: io::Error| Exclusion::Unreadable(reason(&error));
         let data = fs::metadata(&found.link).map_err(unreadable)?;
         let filesystem =
@@ -122,7 +126,7 @@ impl fmt::Display for Exclusion {
 
 /// A file of a process.
 #[derive(Clone, Debug)]
-pub struct FoundFile {
+pub struct ProcessFile {
     /// Its path as the process sees it.
     pub path: PathBuf,
     /// A path by which this process can open it: the same, or a link in `/proc/PID`.
@@ -131,12 +135,12 @@ pub struct FoundFile {
     pub pid: u32,
 }
 
-impl FoundFile {
+impl ProcessFile {
     /// Finds the file with the inode of `id` that process `pid` has mapped at `address`, or has had
     /// open, as `path`. The process may have another root directory or mount namespace, in which
     /// the path leads elsewhere than here.
-    pub fn find(pid: u32, id: FileId, path: &Path, address: Option<u64>) -> FoundFile {
-        let found = |link: PathBuf| FoundFile { path: path.to_owned(), link, pid };
+    pub fn find(pid: u32, id: FileId, path: &Path, address: Option<u64>) -> ProcessFile {
+        let found = |link: PathBuf| ProcessFile { path: path.to_owned(), link, pid };
         if has_own_root(pid) {
             return found(path.to_owned());
         }
@@ -187,7 +191,7 @@ fn has_own_root(pid: u32) -> bool {
 /// Whether the dynamic loader maps a file. The loader has just read the ELF header of a
 /// program or library, so its first page is cached. A file whose first page is not cached is
 /// neither, and is not read: waiting for the disk here would delay the recording.
-fn is_loader_file(found: &FoundFile) -> bool {
+fn is_loader_file(found: &ProcessFile) -> bool {
     if found.path.file_name().is_some_and(|name| name == LOADER_CACHE) {
         return true;
     }

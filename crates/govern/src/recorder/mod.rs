@@ -36,9 +36,6 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum observations buffered until the CPU times are read.
 const MAX_BUFFERED: usize = 1 << 16;
 
-/// Fewer missing reads than one in this many events are not reported.
-const MIN_GAP_PART: u64 = 100;
-
 /// Maximum files named with the reason why they are not recorded.
 const MAX_REASONS: usize = 3;
 
@@ -143,9 +140,13 @@ impl<W> RecordOutcome<W> {
     pub fn incomplete_reason(&self, name: &str, totals: Totals) -> Option<String> {
         let lost = totals.lost + self.unknown;
         let (late, late_pages) = self.tracker.late();
-        let (advice, reads) = self.tracker.unresolved();
         let (stayed, reclaim_error) = self.tracker.unreclaimed();
-        let locked = self.tracker.locked_pages();
+        let gaps = self.tracker.gaps();
+        let gap = |kind: GapKind| {
+            let (_, count) = gaps.iter().find(|(own, _)| *own == kind)?;
+            let text = || format!("the recording in '{name}' {}", kind.text(*count));
+            kind.matters(*count, totals.touches + self.reads).then(text)
+        };
         Some(if lost > 0 {
             format!(
                 "the recording in '{name}' is incomplete: at least {lost} events were lost; run it \
@@ -161,11 +162,8 @@ impl<W> RecordOutcome<W> {
                 "the recording in '{name}' lacks touches of pages that were read with others, as a \
                  process could not be made to read single pages: {refused}"
             )
-        } else if locked > 0 {
-            format!(
-                "the recording in '{name}' lacks the touches of {locked} pages that the program \
-                 locked in memory (mlock): they cause no faults"
-            )
+        } else if let Some(gap) = gap(GapKind::LockedPages) {
+            gap
         } else if late > 0 {
             self.files.iter().for_each(drop_cached);
             let pages = match late_pages {
@@ -177,16 +175,8 @@ impl<W> RecordOutcome<W> {
                 "the recording in '{name}' may lack touches: {pages} of {late} of its mappings \
                  were read with others before they could be read one at a time; run it again"
             )
-        } else if advice > 0 {
-            format!(
-                "the recording in '{name}' lacks {advice} calls of posix_fadvise or readahead: their \
-                 files were closed before they could be identified"
-            )
-        } else if reads > 0 && reads.saturating_mul(MIN_GAP_PART) >= totals.events {
-            format!(
-                "the recording in '{name}' lacks {reads} reads or more: their files were closed \
-                 before they could be identified"
-            )
+        } else if let Some(gap) = gap(GapKind::Advice).or_else(|| gap(GapKind::ReadPages)) {
+            gap
         } else if let Some(error) = reclaim_error {
             format!(
                 "the recording in '{name}' lacks touches of pages that were touched before: {error}"
@@ -302,22 +292,8 @@ fn record<W: Write>(
         }
     };
     let unrestored = tracker.restore_advice();
-    let (output, unknown, files, reads) = recording.finish(tracker.lost(), &tracker.gaps());
-    RecordOutcome {
-        output: Some(output),
-        unknown,
-        files,
-        reads,
-        tracker,
-        unrestored,
-        failed,
-        fault_around_changed: false,
-    }
+    recording.finish(tracker, unrestored, failed)
 }
-
-/// The result of [`RecordingWriter::finish`]: output and totals, unknown observations, file paths,
-/// reads.
-type Finished<W> = (Result<(W, Totals), filemap_recording::Error>, u64, Vec<OsString>, u64);
 
 struct RecordingWriter<W: Write> {
     writer: Result<Writer<W>, filemap_recording::Error>,
@@ -353,17 +329,30 @@ impl<W: Write> RecordingWriter<W> {
         }
     }
 
-    fn finish(mut self, lost: u64, gaps: &[(GapKind, u64)]) -> Finished<W> {
+    /// Writes the gaps and losses of `tracker`, and completes the recording.
+    fn finish(
+        mut self,
+        tracker: ProcessTracker,
+        unrestored: Vec<(u32, MappedRange)>,
+        failed: Option<RecordError>,
+    ) -> RecordOutcome<W> {
         self.write_buffered();
-        for &(kind, count) in gaps {
-            let gap = Event { thread: 0, wait_ns: 0, kind: EventKind::Gap { kind, count } };
-            self.with_writer(|writer| writer.write(&gap));
+        let gaps = tracker.gaps().into_iter();
+        let gaps = gaps.map(|(kind, count)| EventKind::Gap { kind, count });
+        let lost = (tracker.lost() > 0).then(|| EventKind::Lost { events: tracker.lost() });
+        for kind in gaps.chain(lost) {
+            self.with_writer(|writer| writer.write(&Event { thread: 0, wait_ns: 0, kind }));
         }
-        if lost > 0 {
-            let lost = Event { thread: 0, wait_ns: 0, kind: EventKind::Lost { events: lost } };
-            self.with_writer(|writer| writer.write(&lost));
+        let Assembly { unknown, paths: files, .. } = self.assembly;
+        RecordOutcome {
+            output: Some(self.writer.and_then(Writer::finish)),
+            unknown,
+            reads: self.reads,
+            files,
+            tracker,
+            unrestored,
+            failed,
+            fault_around_changed: false,
         }
-        let Assembly { unknown, paths, .. } = self.assembly;
-        (self.writer.and_then(Writer::finish), unknown, paths, self.reads)
     }
 }

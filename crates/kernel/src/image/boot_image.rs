@@ -99,7 +99,7 @@ impl KernelImage {
     /// Checks, without booting, that the kernel can boot with its modules.
     ///
     /// # Errors
-    /// An invalid kernel, or missing modules, all of which are named.
+    /// An invalid kernel, or missing modules: the error names all of them.
     pub fn check(&self) -> Result<(), Error> {
         self.resolve_modules().map(|_| ())
     }

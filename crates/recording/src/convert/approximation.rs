@@ -117,49 +117,10 @@ impl ApproximationCounts {
         ]
     }
 
-    /// What the recorder knows to be missing. Pages that are too few to change an answer are left
-    /// out.
+    /// What the recorder could not see, as far as it can change an answer.
     fn gap_texts(&self) -> impl Iterator<Item = String> {
-        self.gaps.iter().filter_map(|(kind, count)| {
-            let is_negligible = count.saturating_mul(MIN_GAP_PART) < self.used_pages;
-            let closed = "that were closed before they could be identified";
-            Some(match kind {
-                GapKind::Advice => format!(
-                    "the recording lacks {} of posix_fadvise or readahead on files {closed}, so \
-                     that these files may be read differently",
-                    plural(*count, "call")
-                ),
-                GapKind::ReadPages | GapKind::TouchedPages | GapKind::LockedPages
-                    if is_negligible =>
-                {
-                    return None;
-                }
-                GapKind::ReadPages => {
-                    format!(
-                        "the recording lacks {} or more of files {closed}",
-                        plural(*count, "read")
-                    )
-                }
-                GapKind::TouchedPages => format!(
-                    "the recording may lack the touches of {}, which were mapped together with \
-                     others",
-                    plural(*count, "page")
-                ),
-                GapKind::LockedPages => format!(
-                    "the recording lacks the touches of {}, which the program locked in memory",
-                    plural(*count, "page")
-                ),
-                GapKind::SystemCalls => "the recording has no reads, no advice and no munmap of \
-                                         the program, which only root can record"
-                    .to_string(),
-                GapKind::Unknown(number) => {
-                    format!(
-                        "the recording lacks something of kind {number}, which this version \
-                             does not know"
-                    )
-                }
-            })
-        })
+        let gaps = self.gaps.iter().filter(|(kind, count)| kind.matters(*count, self.used_pages));
+        gaps.map(|(kind, count)| format!("the recording {}", kind.text(*count)))
     }
 
     /// Differences in files.
@@ -221,6 +182,47 @@ impl ApproximationCounts {
                 "taken as reads, as such writes are not modelled",
             ),
         ]
+    }
+}
+
+impl GapKind {
+    /// Whether a gap of `count` can change an answer about a program that uses `used_pages`.
+    pub fn matters(self, count: u64, used_pages: u64) -> bool {
+        match self {
+            GapKind::ReadPages | GapKind::TouchedPages | GapKind::LockedPages => {
+                count.saturating_mul(MIN_GAP_PART) >= used_pages
+            }
+            GapKind::Advice | GapKind::SystemCalls | GapKind::Unknown(_) => true,
+        }
+    }
+
+    /// A gap of `count`, as the predicate of a sentence about the recording.
+    pub fn text(self, count: u64) -> String {
+        let closed = "that were closed before they could be identified";
+        match self {
+            GapKind::Advice => format!(
+                "lacks {} of posix_fadvise or readahead on files {closed}, so that these files may \
+                 be read differently",
+                plural(count, "call")
+            ),
+            GapKind::ReadPages => {
+                format!("lacks {} or more of files {closed}", plural(count, "read"))
+            }
+            GapKind::TouchedPages => format!(
+                "may lack the touches of {}, which were mapped together with others",
+                plural(count, "page")
+            ),
+            GapKind::LockedPages => format!(
+                "lacks the touches of {}, which the program locked in memory",
+                plural(count, "page")
+            ),
+            GapKind::SystemCalls => "has no reads, no advice and no munmap of the program, which \
+                                     only root can record"
+                .to_string(),
+            GapKind::Unknown(number) => {
+                format!("lacks something of kind {number}, which this version does not know")
+            }
+        }
     }
 }
 

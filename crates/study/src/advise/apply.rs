@@ -20,7 +20,7 @@ fn apply(program: &mut Job, change: &AdviceChange) {
             for number in &on.numbers {
                 program.mappings[*number].mapping.advice.read = *hint;
             }
-            remove_steps(program, |step| {
+            remove_steps(program, |_, step| {
                 is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
             });
         }
@@ -30,14 +30,16 @@ fn apply(program: &mut Job, change: &AdviceChange) {
             }
         }
         AdviceChange::Fadvise(on, hint) => {
-            remove_steps(program, |step| {
+            remove_steps(program, |_, step| {
                 is_file_advice(step).is_some_and(|open| on.numbers.contains(&open))
             });
             for open in &on.numbers {
                 advise_open(program, *open, *hint);
             }
         }
-        AdviceChange::OmitPrefetch(on) => remove_prefetch(program, on.file),
+        AdviceChange::OmitPrefetch(on) => {
+            remove_steps(program, |program, step| is_prefetch_of(program, on.file, step));
+        }
         AdviceChange::ReadAhead(kb) => {
             program.machine.read_ahead = PageCount(kb * 1024 / page_size)
         }
@@ -80,24 +82,15 @@ pub fn is_prefetch_of(program: &Job, file: usize, step: &ProgramStep) -> bool {
     program.opens[open].file == file
 }
 
-fn remove_prefetch(program: &mut Job, file: usize) {
+/// Removes steps that match `is_gone`. A thread keeps at least one step.
+fn remove_steps(program: &mut Job, is_gone: impl Fn(&Job, &ProgramStep) -> bool) {
     let mut threads = std::mem::take(&mut program.threads);
     for thread in &mut threads {
-        let is_prefetch = |step: &ProgramStep| is_prefetch_of(program, file, step);
-        if !thread.steps.iter().all(is_prefetch) {
-            thread.steps.retain(|step| !is_prefetch(step));
+        if !thread.steps.iter().all(|step| is_gone(program, step)) {
+            thread.steps.retain(|step| !is_gone(program, step));
         }
     }
     program.threads = threads;
-}
-
-/// Removes steps that match `is_gone`. A thread keeps at least one step.
-fn remove_steps(program: &mut Job, is_gone: impl Fn(&ProgramStep) -> bool) {
-    for thread in &mut program.threads {
-        if !thread.steps.iter().all(&is_gone) {
-            thread.steps.retain(|step| !is_gone(step));
-        }
-    }
 }
 
 /// Inserts advice for the part `(first, pages)` of a mapping: after each `mmap(2)` of it, or before

@@ -24,7 +24,7 @@ pub struct TrialOutcome {
 impl TrialOutcome {
     /// Outcome of `run` with `files` files, with its time at every latency.
     pub(super) fn from_run(run: &Run, files: usize) -> TrialOutcome {
-        // The counters of a job with a single mapping are those of its file.
+        // A job with a single mapping has no counters by file.
         let pages = |file: usize| match run.files.get(file) {
             Some(file) => file.data_pages_read,
             None => run.counters.data_pages_read.filter(|_| files == 1),

@@ -5,6 +5,7 @@ mod shrink;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use filemap_job::program::ThreadPhaseSpec;
 use filemap_job::random::{self, Rng};
 use filemap_job::{Job, JobFlags, JobSpec, PhaseSpec, SizeText};
 
@@ -21,6 +22,12 @@ pub fn size(pages: u64) -> Option<SizeText> {
 /// Pages of a size, rounded up; 0 without one.
 pub fn pages(size: Option<&SizeText>) -> u64 {
     size.and_then(|size| size.bytes().ok()).unwrap_or(0).div_ceil(PAGE)
+}
+
+/// Number of accesses of a phase; `None` if the phase does not state it.
+pub(crate) fn accesses(phase: &ThreadPhaseSpec) -> Option<u64> {
+    let listed = phase.pages.as_ref().or(phase.offsets.as_ref());
+    phase.accesses.or(listed.map(|list| list.len() as u64))
 }
 
 /// `spec`, of which `job` was made, with the number of accesses of each phase instead of a

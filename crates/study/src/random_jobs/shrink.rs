@@ -8,7 +8,7 @@ use filemap_job::{JobSpec, SizeText};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{pages, remove_phases, remove_unused_tables, size};
+use super::{accesses, pages, remove_phases, remove_unused_tables, size};
 use crate::error::Error;
 
 /// Keys that are never dropped: their values are shrunk instead, or the job is another one without
@@ -209,19 +209,13 @@ fn fewer_phases(job: &JobSpec, last: Option<u64>) -> impl Iterator<Item = Change
 fn phases_up_to(phases: &[ThreadPhaseSpec], access: u64) -> (usize, u64) {
     let mut before = 0;
     for (number, phase) in phases.iter().enumerate() {
-        let own = accesses(phase);
+        let own = accesses(phase).unwrap_or(0);
         if before + own > access {
             return (number + 1, access - before + 1);
         }
         before += own;
     }
     (phases.len(), u64::MAX)
-}
-
-/// Number of accesses of a phase; 0 if the phase does not state it.
-fn accesses(phase: &ThreadPhaseSpec) -> u64 {
-    let listed = phase.pages.as_ref().or(phase.offsets.as_ref());
-    phase.accesses.or(listed.map(|list| list.len() as u64)).unwrap_or(0)
 }
 
 fn fewer_accesses(job: &JobSpec) -> impl Iterator<Item = Change<'_>> {
@@ -432,8 +426,8 @@ mod tests {
         assert_eq!(smallest.file[0].size.as_ref().unwrap().0, "4096");
     }
 
-    /// Drops threads, long lists of phases and tables that nothing uses; dependencies between the
-    /// remaining phases stay those of the same phases.
+    /// Drops threads, long lists of phases and unused tables. A phase that waits for another one
+    /// still waits for it after phases before it were removed.
     #[test]
     fn drops_threads_and_unused_tables() {
         let touch = "{ mapping = 'm', pages = [1] }";

@@ -127,7 +127,7 @@ impl JobSpace {
         self.with_fixed_keys(job.clone()).as_ref() == Ok(job)
     }
 
-    /// Copies what was read for the files of the first job to `job`, which was read from JSON.
+    /// Restores what `job` lost in JSON: sizes and contents of the files of the first job.
     pub(super) fn restore_files(&self, job: &mut JobSpec) {
         let Some(start) = &self.start else { return };
         for file in &mut job.file {
@@ -349,8 +349,7 @@ fn change_phase(job: &mut JobSpec, thread: usize, rng: &mut Rng) {
         _ => {
             let PhaseSpec { workload, bs, .. } = random_jobs::phase(rng, mapped);
             let own = phase.accesses();
-            let list = phase.pages.as_ref().or(phase.offsets.as_ref());
-            let accesses = own.accesses.or(list.map(|list| list.len() as u64));
+            let accesses = random_jobs::accesses(phase);
             let accesses = PhaseSpec { workload, bs, accesses, accesses_file: None, ..own };
             set_accesses(phase, &accesses, mappings);
         }

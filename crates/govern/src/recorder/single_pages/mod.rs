@@ -22,7 +22,7 @@ use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 
 use crate::journal::{AdviceJournal, start_ticks};
-use crate::recorder::file_filter::FoundFile;
+use crate::recorder::file_filter::ProcessFile;
 use crate::run_directory::run_directory;
 use advised_mapping::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
@@ -443,7 +443,7 @@ impl SinglePages {
         self.pending = pending;
         for PendingMapping { event, range, retry, .. } in due {
             if let Some(MappedFile { id, path }) = &range.file {
-                let found = FoundFile::find(event.pid, *id, path, Some(range.address));
+                let found = ProcessFile::find(event.pid, *id, path, Some(range.address));
                 self.advise_mapping(source, (&event, &range), &found.link, Some(retry), false);
             }
         }

@@ -10,7 +10,7 @@ use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
 use super::process::program_path;
-use crate::recorder::file_filter::FoundFile;
+use crate::recorder::file_filter::ProcessFile;
 
 /// Maximum deferred reads per process; a read is deferred until the path of its file is known.
 const MAX_DEFERRED: usize = 4096;
@@ -81,7 +81,7 @@ impl ProcessTracker {
     }
 
     /// Decides whether a file is recorded.
-    pub(super) fn add_file(&mut self, file: FileId, found: &FoundFile) {
+    pub(super) fn add_file(&mut self, file: FileId, found: &ProcessFile) {
         let stored = self.filter.recorded_file(file, found);
         if let Err(exclusion) = &stored
             && self.excluded.len() < MAX_EXCLUDED
@@ -117,7 +117,7 @@ impl ProcessTracker {
             minor: rustix::fs::minor(data.dev()),
             inode: data.ino(),
         };
-        let found = FoundFile { path: fs::read_link(&link)?, link: link.into(), pid };
+        let found = ProcessFile { path: fs::read_link(&link)?, link: link.into(), pid };
         if !self.files.contains_key(&file) {
             self.add_file(file, &found);
         }
@@ -165,12 +165,12 @@ impl ProcessTracker {
 }
 
 /// A file that a process has open.
-fn open_file(pid: u32, file: FileId) -> Option<FoundFile> {
+fn open_file(pid: u32, file: FileId) -> Option<ProcessFile> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     descriptors.flatten().find_map(|entry| {
         let data = fs::metadata(entry.path()).ok()?;
         let is_file = data.is_file() && data.ino() == file.inode;
         let path = fs::read_link(entry.path()).ok().filter(|_| is_file)?;
-        Some(FoundFile { path, link: entry.path(), pid })
+        Some(ProcessFile { path, link: entry.path(), pid })
     })
 }

@@ -6,7 +6,7 @@ use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::process::TrackedMapping;
 use super::{LOCKED, POPULATING_FLAGS, ProcessTracker};
-use crate::recorder::file_filter::FoundFile;
+use crate::recorder::file_filter::ProcessFile;
 
 /// Flags of mlockall(2).
 const MCL_CURRENT: u64 = libc::MCL_CURRENT.cast_unsigned() as u64;
@@ -55,7 +55,7 @@ impl ProcessTracker {
         self.add_if_recorded(event, Action::Unmap { address, length });
         let Some(MappedFile { id: file, path }) = &map.file else { return };
         if !self.files.contains_key(file) {
-            self.add_file(*file, &FoundFile::find(event.pid, *file, path, Some(address)));
+            self.add_file(*file, &ProcessFile::find(event.pid, *file, path, Some(address)));
         }
         self.add_deferred_reads(event.pid, *file);
         let Some(stored) = self.files.get(file).cloned().flatten() else { return };

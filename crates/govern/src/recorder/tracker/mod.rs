@@ -13,7 +13,7 @@ use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageRe
 use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile};
 
-use super::file_filter::{Exclusion, FileFilter, FoundFile};
+use super::file_filter::{Exclusion, FileFilter, ProcessFile};
 use super::single_pages::SinglePages;
 use process::TrackedProcess;
 
@@ -160,7 +160,7 @@ impl ProcessTracker {
                 if matches!(self.files.get(file), Some(None)) {
                     return;
                 }
-                let found = FoundFile::find(event.pid, *file, path, Some(map.address));
+                let found = ProcessFile::find(event.pid, *file, path, Some(map.address));
                 if !self.files.contains_key(file) {
                     self.add_file(*file, &found);
                 }
@@ -224,12 +224,6 @@ impl ProcessTracker {
         Some(open)
     }
 
-    /// The numbers of advice calls and of reads whose file was closed before it could be looked up.
-    pub fn unresolved(&self) -> (u64, u64) {
-        let deferred = self.processes.values().map(|process| process.deferred.len() as u64);
-        (self.unresolved_advice, self.unresolved_reads + deferred.sum::<u64>())
-    }
-
     /// Restores the advice of all mappings. Returns those where that failed.
     pub fn restore_advice(&mut self) -> Vec<(u32, MappedRange)> {
         self.single.restore()
@@ -247,11 +241,6 @@ impl ProcessTracker {
         (reclaimer.stayed, reclaimer.refused.as_ref().map(ToString::to_string))
     }
 
-    /// The number of pages that were locked in memory.
-    pub fn locked_pages(&self) -> u64 {
-        self.locked_pages
-    }
-
     /// The files that are not recorded, with the most surprising reasons first.
     pub fn excluded(&self) -> Vec<(Exclusion, PathBuf)> {
         let mut excluded = self.excluded.clone();
@@ -260,12 +249,13 @@ impl ProcessTracker {
         excluded
     }
 
-    /// What is known to be missing from the recording.
+    /// Kinds and numbers of the events that could not be recorded.
     pub fn gaps(&self) -> Vec<(GapKind, u64)> {
-        let (advice, reads) = self.unresolved();
+        let deferred = self.processes.values().map(|process| process.deferred.len() as u64);
+        let reads = self.unresolved_reads + deferred.sum::<u64>();
         let gaps = [
             (GapKind::SystemCalls, u64::from(!self.source.reports_syscalls())),
-            (GapKind::Advice, advice),
+            (GapKind::Advice, self.unresolved_advice),
             (GapKind::ReadPages, reads),
             (GapKind::LockedPages, self.locked_pages),
             (GapKind::TouchedPages, self.single.late_pages().max(self.single.late())),

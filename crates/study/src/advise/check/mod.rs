@@ -63,7 +63,7 @@ pub enum CheckVerdict {
     /// The unchanged program reads another number of pages than predicted, so that the predictions
     /// are of another program.
     Mispredicted,
-    /// With it the program reads more or takes longer than unchanged.
+    /// With it the program takes longer than unchanged, or reads more in the same time.
     Refuted,
     /// There were too few runs.
     #[default]
