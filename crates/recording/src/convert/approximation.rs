@@ -213,7 +213,7 @@ impl GapKind {
                 plural(count, "page")
             ),
             GapKind::LockedPages => format!(
-                "lacks the touches of {}, which the program locked in memory",
+                "lacks the touches of {} that the program locked in memory (mlock)",
                 plural(count, "page")
             ),
             GapKind::SystemCalls => "has no reads, no advice and no munmap of the program, which \
