@@ -267,7 +267,9 @@ pub enum Decision {
 /// Where decisions go.
 pub trait Log {
     /// Whether recorded decisions are used; if not, work done only for the log can be skipped.
-    const IS_KEPT: bool = true;
+    fn is_kept(&self) -> bool {
+        true
+    }
 
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
@@ -350,7 +352,9 @@ pub enum TaskWait {
 
 /// Drops every decision.
 impl Log for () {
-    const IS_KEPT: bool = false;
+    fn is_kept(&self) -> bool {
+        false
+    }
 
     fn record(&mut self, _: Decision) {}
 }
@@ -370,7 +374,7 @@ impl EvictionRun {
     /// Adds an eviction. A run that it does not continue is sent to `log`.
     #[inline]
     pub fn push<L: Log>(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut L) {
-        if !L::IS_KEPT {
+        if !log.is_kept() {
             return;
         }
         match &mut self.0 {

@@ -19,7 +19,7 @@ use crate::process::{MappedArea, PageLocation};
 use crate::task::Task;
 use crate::wait_queue::Pause;
 
-impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
+impl<C: PageCache> Task<'_, '_, C> {
     /// `madvise(2)` for `pages` pages of a mapping of `open`, from page `first` of the mapping. For
     /// MADV_POPULATE_READ this is only the system call; [`Task::begin_populating`] does the faults.
     pub fn madvise(

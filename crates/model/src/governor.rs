@@ -3,7 +3,6 @@
 
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::address::mapping::FileMapping;
-use filemap_core::decision::Log;
 use filemap_core::governor::{Bounds, Costs, FilePolicy, KernelWindow, PageRange, TouchKind};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{PageCount, PageIndex};
@@ -80,13 +79,13 @@ impl FileGovernor {
 
     /// Handles a fault on a page of `open` through `area`: reads the pages that the policy returns,
     /// or restores the advice if the kernel's own readahead is cheaper.
-    pub fn on_fault<C: PageCache, L: Log>(
+    pub fn on_fault<C: PageCache>(
         &mut self,
         (index, touch): (PageIndex, TouchKind),
         governed: &mut GovernedMapping,
         area: &mut MappedArea,
         open: &mut OpenFile,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
     ) {
         governed.has_faulted = true;
         let (first, end) = area.mapping.mapped_part(index);

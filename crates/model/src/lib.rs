@@ -30,6 +30,6 @@ pub use log::Digest;
 pub use memory::Flushes;
 pub use open::mappings;
 pub use profile::Profile;
-pub use program::{StepStats, TracedRun, trace, trace_on, trace_settled};
+pub use program::{StepStats, TracedRun, trace, trace_on, trace_timed};
 pub use tally::{Tally, folio_orders};
 pub use world::Timing;

@@ -1,5 +1,6 @@
 //! Decision logs: the log of a run, and the digest of a log.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use filemap_core::decision::{Decision, Log, MissChange, TaskWait};
@@ -8,62 +9,86 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use crate::open::OpenFile;
 
 /// Wraps the log of a run and records [`Decision::File`] whenever the file changes.
-#[derive(Debug)]
-pub struct RunLog<'a, L> {
-    log: &'a mut L,
+///
+/// One type for all logs, so that the engine is compiled once, and here, where it is optimized.
+pub struct RunLog<'a> {
+    /// `None` where decisions are not used.
+    log: Option<&'a mut dyn Log>,
     /// File of the last decision.
     file: FileId,
 }
 
-impl<'a, L: Log> RunLog<'a, L> {
+impl fmt::Debug for RunLog<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RunLog").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl<'a> RunLog<'a> {
     /// A log about the first file.
-    pub fn new(log: &'a mut L) -> RunLog<'a, L> {
-        RunLog { log, file: FileId::FIRST }
+    pub fn new(log: &'a mut dyn Log) -> RunLog<'a> {
+        RunLog { log: log.is_kept().then_some(log), file: FileId::FIRST }
     }
 
     /// Attributes the following decisions to access `number`, which continues through `open`.
     pub fn resume(&mut self, open: &OpenFile, number: u64) {
         self.about(open.file);
-        self.log.through(open.number);
-        self.log.access(number);
+        self.through(open.number);
+        self.access(number);
     }
 }
 
-impl<L: Log> Log for RunLog<'_, L> {
-    const IS_KEPT: bool = L::IS_KEPT;
+impl Log for RunLog<'_> {
+    fn is_kept(&self) -> bool {
+        self.log.is_some()
+    }
 
     fn record(&mut self, decision: Decision) {
-        self.log.record(decision);
+        if let Some(log) = &mut self.log {
+            log.record(decision);
+        }
     }
 
     fn access(&mut self, number: u64) {
-        self.log.access(number);
+        if let Some(log) = &mut self.log {
+            log.access(number);
+        }
     }
 
     fn through(&mut self, open: u32) {
-        self.log.through(open);
+        if let Some(log) = &mut self.log {
+            log.through(open);
+        }
     }
 
     fn mapping(&mut self, mapping: Option<usize>) {
-        self.log.mapping(mapping);
+        if let Some(log) = &mut self.log {
+            log.mapping(mapping);
+        }
     }
 
     fn mmap_miss_changed(&mut self, change: MissChange) {
-        self.log.mmap_miss_changed(change);
+        if let Some(log) = &mut self.log {
+            log.mmap_miss_changed(change);
+        }
     }
 
     fn describe_access(&mut self, start: PageIndex, pages: PageCount) {
-        self.log.describe_access(start, pages);
+        if let Some(log) = &mut self.log {
+            log.describe_access(start, pages);
+        }
     }
 
     fn waited(&mut self, task: usize, wait: TaskWait, ns: u64) {
-        self.log.waited(task, wait, ns);
+        if let Some(log) = &mut self.log {
+            log.waited(task, wait, ns);
+        }
     }
 
     fn about(&mut self, file: FileId) {
         if file != self.file {
             self.file = file;
-            self.log.record(Decision::File { file });
+            self.record(Decision::File { file });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Faults and `read(2)` calls in progress: they can pause and resume later.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::decision::{Lock, Log};
+use filemap_core::decision::Lock;
 use filemap_core::fault::read::{ReadCall, ReadView};
 use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View, lock};
 use filemap_core::governor::TouchKind;
@@ -115,9 +115,9 @@ impl PendingFault {
     ///
     /// # Errors
     /// If memory is too small for the page.
-    pub fn run<C: PageCache, L: Log>(
+    pub fn run<C: PageCache>(
         &mut self,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
         task.world.log.resume(open, self.number);
@@ -166,7 +166,7 @@ impl PendingFault {
     }
 
     /// Releases the lock of a served fault, unless the task has to yield first.
-    fn finish<C: PageCache, L: Log>(&mut self, task: &mut Task<'_, '_, C, L>) -> Option<Pause> {
+    fn finish<C: PageCache>(&mut self, task: &mut Task<'_, '_, C>) -> Option<Pause> {
         if self.held_lock.is_some() && task.world.must_yield() {
             self.next = NextAction::Unlock;
             return Some(Pause::YieldInKernel);
@@ -176,11 +176,7 @@ impl PendingFault {
     }
 
     /// Takes a lock. If the task is queued, it requests it again after the wakeup.
-    fn lock<C: PageCache, L: Log>(
-        &mut self,
-        lock: Lock,
-        task: &mut Task<'_, '_, C, L>,
-    ) -> LockResult {
+    fn lock<C: PageCache>(&mut self, lock: Lock, task: &mut Task<'_, '_, C>) -> LockResult {
         let Task { world, process } = task;
         let vma = self.at.vma.start.0;
         let result = match &mut process.locks {
@@ -200,7 +196,7 @@ impl PendingFault {
         result
     }
 
-    fn unlock<C: PageCache, L: Log>(&mut self, task: &mut Task<'_, '_, C, L>) {
+    fn unlock<C: PageCache>(&mut self, task: &mut Task<'_, '_, C>) {
         let Task { world, process } = task;
         if let Some((lock, vma)) = self.held_lock.take()
             && let Some(locks) = &mut process.locks
@@ -212,11 +208,7 @@ impl PendingFault {
 
     /// The next step that depends on the state of memory.
     #[inline(always)]
-    fn step_with<C: PageCache, L: Log>(
-        &mut self,
-        task: &mut Task<'_, '_, C, L>,
-        open: &mut OpenFile,
-    ) -> Step {
+    fn step_with<C: PageCache>(&mut self, task: &mut Task<'_, '_, C>, open: &mut OpenFile) -> Step {
         let Task { world, process } = task;
         world.release_pins(open.file, self.at.index);
         let step = self.fault.step_with(&mut View {
@@ -238,11 +230,11 @@ impl PendingFault {
     /// Carries out `step`. If it has to pause, it is retried later.
     // Inlined so that callers with a known step drop the other arms.
     #[inline(always)]
-    fn carry_out<C: PageCache, L: Log>(
+    fn carry_out<C: PageCache>(
         &mut self,
         step: Step,
         is_retry: bool,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
         match step {
@@ -274,11 +266,11 @@ impl PendingFault {
     }
 
     /// Handles a write fault under `lock`, or under `mmap_lock` if that is refused.
-    fn write<C: PageCache, L: Log>(
+    fn write<C: PageCache>(
         &mut self,
         mut lock: Lock,
         written: WpAction,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &OpenFile,
     ) -> Result<Option<Pause>, Error> {
         loop {
@@ -308,9 +300,9 @@ impl PendingFault {
     }
 
     /// Charges the private copy.
-    fn charge_copy<C: PageCache, L: Log>(
+    fn charge_copy<C: PageCache>(
         &mut self,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &OpenFile,
     ) -> Result<Option<Pause>, Error> {
         if task.world.must_yield() {
@@ -340,10 +332,10 @@ impl PendingFault {
         }
     }
 
-    fn record_served<C: PageCache, L: Log>(
+    fn record_served<C: PageCache>(
         &mut self,
         outcome: FaultResult,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &OpenFile,
     ) {
         self.is_major = outcome.major;
@@ -381,9 +373,9 @@ impl PendingRead {
     ///
     /// # Errors
     /// As for [`PendingFault::run`].
-    pub fn run<C: PageCache, L: Log>(
+    pub fn run<C: PageCache>(
         &mut self,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
         let Task { world, process } = task;
@@ -445,10 +437,10 @@ struct StepRequest<'w> {
 impl StepRequest<'_> {
     /// Carries out the step. If it has to pause, it is to be retried.
     #[inline(always)]
-    fn execute<C: PageCache, L: Log>(
+    fn execute<C: PageCache>(
         self,
         open: &mut OpenFile,
-        world: &mut World<'_, C, L>,
+        world: &mut World<'_, C>,
         process: &Process,
     ) -> Result<Option<Pause>, Error> {
         let StepRequest { step, is_late, first, window } = self;

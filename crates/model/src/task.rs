@@ -14,12 +14,12 @@ use crate::tlb;
 use crate::world::World;
 
 /// The running task and its process.
-pub struct Task<'r, 'a, C, L> {
-    pub world: &'r mut World<'a, C, L>,
+pub struct Task<'r, 'a, C> {
+    pub world: &'r mut World<'a, C>,
     pub process: &'r mut Process,
 }
 
-impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
+impl<C: PageCache> Task<'_, '_, C> {
     /// A write to a page mapped by a PMD entry removes that entry and faults normally.
     pub fn unmap_huge(&mut self, at: &PageLocation, open: &OpenFile) -> bool {
         let Task { world, process } = self;
@@ -75,7 +75,7 @@ pub enum TouchResult {
     WpFault(WpAction),
 }
 
-impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
+impl<C: PageCache> Task<'_, '_, C> {
     /// Begins to touch a page through a mapping of `open`.
     pub fn begin_touch(
         &mut self,
@@ -88,7 +88,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         let is_mapped = file.touch(at.index);
         let is_copied = || file.entry(at.index).1;
-        if L::IS_KEPT && !(is_mapped && is_copied()) {
+        if world.log.is_kept() && !(is_mapped && is_copied()) {
             world.log.describe_access(at.index, PageCount(1));
         }
         if is_mapped {

@@ -5,9 +5,8 @@ use filemap_core::decision::{Cause, Decision};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::{Job, JobFlags, SizeText};
-use filemap_model::extents::ExtentCache;
 use filemap_model::folio_orders;
-use filemap_model::{Profile, Timing, trace, trace_on};
+use filemap_model::{Profile, Timing, trace, trace_timed};
 
 /// 512 MiB of stubs on arm64 with ext4, 128 KiB of readahead, rules of the series' base.
 fn job(page_size: &str, advice: &str, with: &str, workload: &str, accesses: u64) -> Job {
@@ -31,8 +30,7 @@ fn job(page_size: &str, advice: &str, with: &str, workload: &str, accesses: u64)
 /// how many of 20,000 random calls missed either level of the TLB. Both phases add nothing else.
 fn row(page_size: &str, advice: &str, with: &str) -> String {
     let job = job(page_size, advice, with, "exec", 20_000);
-    let cache = ExtentCache::new(job.machine.cache_limit);
-    let mut traced = trace_on(&job, &Profile::DEFAULT, Timing::Device, cache, &mut ()).unwrap();
+    let mut traced = trace_timed(&job, &Profile::DEFAULT, Timing::Device, &mut ()).unwrap();
     let orders = folio_orders(&traced.cache.file(FileId::FIRST), job.file_pages(0));
     let orders: Vec<_> =
         orders.iter().map(|(order, folios)| format!("{}x{folios}", order.0)).collect();

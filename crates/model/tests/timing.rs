@@ -2,8 +2,7 @@
 
 use filemap_core::decision::{Cause, Decision};
 use filemap_job::{Job, JobFlags, PhaseSpec, SizeText};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace, trace_on, trace_settled};
+use filemap_model::{Profile, Timing, trace, trace_timed};
 
 fn job(advice: &str, private: bool) -> Job {
     let phase = |workload: &str, accesses| PhaseSpec {
@@ -39,7 +38,7 @@ fn a_settled_run_depends_on_no_device() {
             let job = job(advice, private);
             let log = |latency_ns| {
                 let mut log: Vec<Decision> = Vec::new();
-                trace_settled(&job, &profile(latency_ns), &mut log).unwrap();
+                trace_timed(&job, &profile(latency_ns), Timing::Settled, &mut log).unwrap();
                 log
             };
             assert_eq!(log(0), log(1_000_000_000), "{advice}");
@@ -80,7 +79,7 @@ fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
     let job = spec.validate(None).unwrap();
     let faults = |timing| {
         let mut log: Vec<Decision> = Vec::new();
-        trace_on(&job, &profile(1_000_000), timing, ExtentCache::new(None), &mut log).unwrap();
+        trace_timed(&job, &profile(1_000_000), timing, &mut log).unwrap();
         log.iter().filter(|line| matches!(line, Decision::MapPages { .. })).count()
     };
     assert!(faults(Timing::Prompt) < faults(Timing::Settled));
@@ -107,7 +106,7 @@ fn a_hit_more_or_less_decides_about_a_window_of_rent_or_buy() {
     let misses = |timing| {
         let mut log: Vec<Decision> = Vec::new();
         let profile = Profile::DEFAULT;
-        trace_on(&job, &profile, timing, ExtentCache::new(None), &mut log).unwrap();
+        trace_timed(&job, &profile, timing, &mut log).unwrap();
         let miss = |line: &Decision| match *line {
             Decision::NoReadahead { index, .. } => Some((index.0, false)),
             Decision::Readahead { cause: Cause::ReadAround, index, .. } => Some((index.0, true)),

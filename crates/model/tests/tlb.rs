@@ -2,10 +2,9 @@
 
 use filemap_core::units::{Order, Vpn};
 use filemap_job::{JobFlags, SizeText};
-use filemap_model::extents::ExtentCache;
 use filemap_model::profile::{InstructionTlb, TlbLevel};
 use filemap_model::tlb::{Tlb, TlbCounts, Translation};
-use filemap_model::{Profile, StepStats, Timing, trace_on};
+use filemap_model::{Profile, StepStats, Timing, trace_timed};
 
 /// Two entries in front of four in two sets; one entry covers at most 8 pages, or 64.
 fn small() -> Tlb {
@@ -53,8 +52,7 @@ fn random(keys: &[(&str, &str)]) -> StepStats {
         ..JobFlags::default()
     };
     let job = spec.validate(None).unwrap();
-    let cache = ExtentCache::new(job.machine.cache_limit);
-    let traced = trace_on(&job, &Profile::DEFAULT, Timing::Device, cache, &mut ());
+    let traced = trace_timed(&job, &Profile::DEFAULT, Timing::Device, &mut ());
     traced.unwrap().phases[1]
 }
 

@@ -6,8 +6,7 @@ use filemap_job::{ShownByFile, ShownKinds, ShownLog, trace_view};
 use filemap_kernel::engine::{BootedKernels, ObserveOptions};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::trace::{Observation, Observer};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace_on};
+use filemap_model::{Profile, Timing};
 
 use crate::engine::Engines;
 use crate::error::Error;
@@ -52,7 +51,7 @@ pub fn prompt_model_logs(
 ///
 /// # Errors
 /// Errors of the model.
-pub fn trace_settled(program: &Job, io_bytes: u64, log: &mut impl Log) -> Result<(), Error> {
+pub fn trace_settled(program: &Job, io_bytes: u64, log: &mut dyn Log) -> Result<(), Error> {
     trace_timed(program, io_bytes, Timing::Settled, log)
 }
 
@@ -64,12 +63,11 @@ pub fn trace_timed(
     program: &Job,
     io_bytes: u64,
     timing: Timing,
-    log: &mut impl Log,
+    log: &mut dyn Log,
 ) -> Result<(), Error> {
     let mut profile = Profile::DEFAULT;
     profile.device.io_bytes = io_bytes;
-    let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_on(program, &profile, timing, cache, log)?;
+    filemap_model::trace_timed(program, &profile, timing, log)?;
     Ok(())
 }
 

@@ -25,8 +25,7 @@ use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use filemap_kernel::residency::PageSet;
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Timing, trace_on};
+use filemap_model::{Timing, trace_timed};
 use serde_json::{Value, json};
 
 use skip::skip;
@@ -156,8 +155,7 @@ fn measure(kernel: &HostKernel, job: &Job) -> Result<Left, String> {
 
 fn model(job: &Job) -> Left {
     let profile = filemap_model::Profile::DEFAULT;
-    let cache = ExtentCache::new(job.machine.cache_limit);
-    let traced = trace_on(job, &profile, Timing::Device, cache, &mut ());
+    let traced = trace_timed(job, &profile, Timing::Device, &mut ());
     let mut traced = traced.expect("a run of the model");
     let file = traced.cache.file(FileId::FIRST);
     let cached = |page| file.folio(PageIndex(page)).is_some();

@@ -29,8 +29,7 @@ use filemap_kernel::Error;
 use filemap_kernel::engine::{HostKernel, temporary_directory};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace_on};
+use filemap_model::{Profile, Timing, trace_timed};
 
 use skip::skip;
 use support::program_that_fits;
@@ -196,8 +195,7 @@ fn disturbed_runs(environment: &serde_json::Map<String, serde_json::Value>) -> u
 }
 
 fn predicted(program: &Job, profile: &Profile) -> Run {
-    let cache = ExtentCache::new(program.machine.cache_limit);
-    trace_on(program, profile, Timing::Settled, cache, &mut ()).expect("memory is enough").run
+    trace_timed(program, profile, Timing::Settled, &mut ()).expect("memory is enough").run
 }
 
 fn differing(seed: u64, spec: &JobSpec, model: &Counts, live: &Counts) -> String {

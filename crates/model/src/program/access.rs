@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use filemap_core::decision::Log;
 use filemap_core::fault;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
@@ -73,10 +72,10 @@ enum TouchStop {
 
 impl TouchLoop<'_> {
     /// Runs until all pages are touched or the thread has to pause.
-    pub(super) fn run<C: PageCache, L: Log>(
+    pub(super) fn run<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         if let Some(fault) = &mut self.fault {
             if let Some(pause) = running.serve_fault(at.process, self.mapping, fault)? {
@@ -122,11 +121,11 @@ impl TouchLoop<'_> {
     }
 
     /// Touches pages up to the next fault.
-    fn touch<C: PageCache, L: Log>(
+    fn touch<C: PageCache>(
         &mut self,
         row: &mut MappedAreas,
         open: &OpenFile,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
     ) -> TouchStop {
         let access = fault_access(self.access);
         loop {
@@ -168,11 +167,11 @@ impl TouchLoop<'_> {
     }
 
     /// Ends an access whose page is mapped; code is looked up in the TLB.
-    fn end_access<C: PageCache, L: Log>(
+    fn end_access<C: PageCache>(
         &mut self,
         row: &MappedAreas,
         open: &OpenFile,
-        task: &mut Task<'_, '_, C, L>,
+        task: &mut Task<'_, '_, C>,
     ) {
         if self.access == Access::Call {
             task.look_up_code(&row.locate(self.page), open);
@@ -191,10 +190,10 @@ fn fault_access(access: Access) -> fault::AccessKind {
 
 impl ReadLoop {
     /// Runs until all blocks are read or the thread has to pause.
-    pub(super) fn run<C: PageCache, L: Log>(
+    pub(super) fn run<C: PageCache>(
         &mut self,
         process: usize,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         loop {
             if let Some(pause) = self.read.is_none().then(|| running.repay(process)).flatten() {
@@ -252,7 +251,7 @@ impl ThinkTime {
 
     /// Passes the think time, and settles the device if the timing says so. `false` if the time
     /// slice ends first.
-    fn elapse<C: PageCache, L: Log>(&mut self, world: &mut World<'_, C, L>) -> bool {
+    fn elapse<C: PageCache>(&mut self, world: &mut World<'_, C>) -> bool {
         if self.left_ns > 0 {
             let until_ns = world.ends_ns.saturating_sub(world.now_ns());
             self.left_ns = world.think(self.left_ns.min(until_ns));
@@ -284,10 +283,10 @@ impl PopulateLoop {
     ///
     /// # Errors
     /// If memory is too small for a single page.
-    pub fn run<C: PageCache, L: Log>(
+    pub fn run<C: PageCache>(
         &mut self,
         process: usize,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         loop {
             if let Some((at, fault)) = &mut self.fault {

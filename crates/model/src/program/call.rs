@@ -5,7 +5,7 @@ use filemap_core::address::mapping::VmaChange;
 use filemap_core::address::protection::Protection;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::by_word;
-use filemap_core::decision::{Lock, Log};
+use filemap_core::decision::Lock;
 use filemap_core::fault::lock;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
@@ -72,10 +72,10 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Runs until the call is done or the thread has to pause.
-    pub(super) fn run<C: PageCache, L: Log>(
+    pub(super) fn run<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Option<Pause> {
         loop {
             if self.busy_ns > 0 {
@@ -140,7 +140,7 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Records the duration of the call, not including a forked child.
-    fn record_time<C: PageCache, L: Log>(&self, running: &mut ProgramRun<'_, '_, C, L>) {
+    fn record_time<C: PageCache>(&self, running: &mut ProgramRun<'_, '_, C>) {
         let now_ns = running.world.now_ns();
         if let (Some(spent), Some(call)) = (&mut running.wait_times, self.step.call()) {
             spent.record_call(call, now_ns - self.began_ns);
@@ -149,11 +149,7 @@ impl<'p> MmapLockCall<'p> {
 
     /// Starts spinning for `mmap_lock` if it is contended. Writers spin while the owner is on a
     /// CPU, and for a limited time if readers hold the lock.
-    fn begin_spin<C: PageCache, L: Log>(
-        &self,
-        at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
-    ) -> bool {
+    fn begin_spin<C: PageCache>(&self, at: StepId, running: &mut ProgramRun<'_, '_, C>) -> bool {
         let ProgramRun { world, spaces, .. } = running;
         let Some(locks) = &mut spaces[at.process].process.locks else { return false };
         let spins = match locks.holder() {
@@ -165,11 +161,11 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Continues to spin, up to `until_ns` if that is known for a reader-owned lock.
-    fn spin<C: PageCache, L: Log>(
+    fn spin<C: PageCache>(
         &self,
         until_ns: Option<u64>,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> CallStage {
         let ProgramRun { world, spaces, .. } = running;
         let locks = spaces[at.process].process.locks.as_mut().expect("it spins for one");
@@ -190,11 +186,7 @@ impl<'p> MmapLockCall<'p> {
     /// The VMA whose lock suffices in place of `mmap_lock`.
     ///
     /// Stands for `try_vma_read_lock`, 6.18. Test: `tests/program_locks.rs`.
-    fn single_vma<C: PageCache, L: Log>(
-        &self,
-        at: StepId,
-        running: &ProgramRun<'_, '_, C, L>,
-    ) -> Option<u64> {
+    fn single_vma<C: PageCache>(&self, at: StepId, running: &ProgramRun<'_, '_, C>) -> Option<u64> {
         let ProgramStep::Madvise { mapping, advice: Madvise::DontNeed, first, pages } = *self.step
         else {
             return None;
@@ -211,10 +203,10 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Tries to take the VMA lock that suffices. Returns whether it has it.
-    fn acquire_vma<C: PageCache, L: Log>(
+    fn acquire_vma<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> bool {
         let vma = self.single_vma(at, running).filter(|_| self.stage == CallStage::Acquire);
         let ProgramRun { world, spaces, .. } = running;
@@ -230,10 +222,10 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Requests the lock. Returns the next stage, or why the thread waits.
-    fn acquire<C: PageCache, L: Log>(
+    fn acquire<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Result<CallStage, Pause> {
         if self.acquire_vma(at, running) {
             return Ok(CallStage::VmaChange);
@@ -267,10 +259,10 @@ impl<'p> MmapLockCall<'p> {
     /// Marks the VMAs that it changes, up to the first one that it has to wait for.
     ///
     /// Mirrors `dup_mmap` and `vma_start_write`, 6.12. Test: `tests/program_locks.rs`.
-    fn mark_vmas<C: PageCache, L: Log>(
+    fn mark_vmas<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> LockResult {
         let space = &mut running.spaces[at.process];
         if space.process.locks.is_none() {
@@ -322,7 +314,7 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Changes the mappings and charges the time.
-    fn change<C: PageCache, L: Log>(&mut self, at: StepId, running: &mut ProgramRun<'_, '_, C, L>) {
+    fn change<C: PageCache>(&mut self, at: StepId, running: &mut ProgramRun<'_, '_, C>) {
         let cost = running.world.profile.cost;
         match *self.step {
             ProgramStep::Map { mapping } => {
@@ -372,10 +364,10 @@ impl<'p> MmapLockCall<'p> {
     }
 
     /// Releases or downgrades the lock. Returns the next stage, if any.
-    fn drop_lock<C: PageCache, L: Log>(
+    fn drop_lock<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'_, '_, C, L>,
+        running: &mut ProgramRun<'_, '_, C>,
     ) -> Option<CallStage> {
         let (cost, writes) = (running.world.profile.cost, self.step.changes_mappings());
         let zaps = matches!(self.step, ProgramStep::Unmap { .. });
@@ -423,11 +415,11 @@ fn all_vmas(row: &MappedAreas) -> Vec<u64> {
 }
 
 /// Number of page-table entries for the pages `from..end` of a mapping, including private copies.
-fn count_entries<C: PageCache, L: Log>(
+fn count_entries<C: PageCache>(
     process: usize,
     mapping: usize,
     (from, end): (PageIndex, PageIndex),
-    running: &mut ProgramRun<'_, '_, C, L>,
+    running: &mut ProgramRun<'_, '_, C>,
 ) -> u64 {
     let (row, open, task) = running.mapping_task(process, mapping);
     let file = task.world.memory.cache.mapped(open.file, row.single_area().layer);

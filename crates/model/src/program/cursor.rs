@@ -1,6 +1,5 @@
 //! The position of a thread in its steps, and the statistics of each step.
 
-use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_job::program::{Madvise, ProgramStep, Thread};
 
@@ -83,9 +82,9 @@ impl<'p> Cursor<'p> {
     ///
     /// # Errors
     /// If memory is too small for a single access, or a page past the end of a file is touched.
-    pub fn run<C: PageCache, L: Log>(
+    pub fn run<C: PageCache>(
         &mut self,
-        running: &mut ProgramRun<'p, '_, C, L>,
+        running: &mut ProgramRun<'p, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         running.world.tally = self.tally;
         running.world.ends_ns = self.ends_ns;
@@ -94,9 +93,9 @@ impl<'p> Cursor<'p> {
         Ok(pause)
     }
 
-    fn run_steps<C: PageCache, L: Log>(
+    fn run_steps<C: PageCache>(
         &mut self,
-        running: &mut ProgramRun<'p, '_, C, L>,
+        running: &mut ProgramRun<'p, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         loop {
             let Some(doing) = &mut self.current else {
@@ -146,7 +145,7 @@ impl<'p> Cursor<'p> {
     }
 
     /// Finishes the step. Returns whether other threads may proceed.
-    fn end_step<C: PageCache, L: Log>(&mut self, running: &mut ProgramRun<'p, '_, C, L>) -> bool {
+    fn end_step<C: PageCache>(&mut self, running: &mut ProgramRun<'p, '_, C>) -> bool {
         let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
         let open = running.job.step_open(&self.thread.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
@@ -162,10 +161,10 @@ impl<'p> Cursor<'p> {
     }
 }
 
-fn begin_step<'p, C: PageCache, L: Log>(
+fn begin_step<'p, C: PageCache>(
     at: StepId,
     step: &'p ProgramStep,
-    running: &mut ProgramRun<'p, '_, C, L>,
+    running: &mut ProgramRun<'p, '_, C>,
 ) -> StepState<'p> {
     let job = running.job;
     let open = job.step_open(step);
@@ -219,10 +218,10 @@ fn begin_step<'p, C: PageCache, L: Log>(
 
 impl<'p> StepState<'p> {
     /// Runs until the step is done or the thread has to pause.
-    fn run<C: PageCache, L: Log>(
+    fn run<C: PageCache>(
         &mut self,
         at: StepId,
-        running: &mut ProgramRun<'p, '_, C, L>,
+        running: &mut ProgramRun<'p, '_, C>,
     ) -> Result<Option<Pause>, Error> {
         let pause = match self {
             StepState::Finished => {

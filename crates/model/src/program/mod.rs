@@ -56,21 +56,27 @@ pub struct TracedRun<C> {
 ///
 /// # Errors
 /// If memory is too small for a single access, or a page past the end of a file is touched.
-pub fn trace(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
-    let cache = ExtentCache::new(job.machine.cache_limit);
-    Ok(trace_on(job, profile, Timing::Device, cache, log)?.run)
+pub fn trace(job: &Job, profile: &Profile, log: &mut dyn Log) -> Result<Run, Error> {
+    Ok(trace_timed(job, profile, Timing::Device, log)?.run)
 }
 
-/// [`trace`] with [`Timing::Settled`].
+/// [`trace`] with this timing, together with the final page cache.
+///
+/// Not generic, so that the engine is compiled in this crate, which is optimized in dev builds.
 ///
 /// # Errors
 /// As for [`trace`].
-pub fn trace_settled(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+pub fn trace_timed(
+    job: &Job,
+    profile: &Profile,
+    timing: Timing,
+    log: &mut dyn Log,
+) -> Result<TracedRun<ExtentCache>, Error> {
     let cache = ExtentCache::new(job.machine.cache_limit);
-    Ok(trace_on(job, profile, Timing::Settled, cache, log)?.run)
+    trace_on(job, profile, timing, cache, log)
 }
 
-/// [`trace`] with this timing, on an empty `cache`.
+/// [`trace_timed`] on an empty `cache` of any kind.
 ///
 /// # Errors
 /// As for [`trace`].
@@ -79,7 +85,7 @@ pub fn trace_on<C: PageCache>(
     profile: &Profile,
     timing: Timing,
     cache: C,
-    log: &mut impl Log,
+    log: &mut dyn Log,
 ) -> Result<TracedRun<C>, Error> {
     let with = RunOptions { timing, ..RunOptions::default() };
     let mut running = begin(job, profile, with, cache, log)?;
@@ -95,27 +101,27 @@ pub(crate) fn run_with<C: PageCache>(
     profile: &Profile,
     with: RunOptions,
     cache: C,
-    log: &mut impl Log,
+    log: &mut dyn Log,
 ) -> Result<Run, Error> {
     Ok(finish(&mut begin(job, profile, with, cache, log)?)?.0)
 }
 
 /// Runs a program to its end. Returns the run and the final state of its threads.
-fn finish<'p, C: PageCache, L: Log>(
-    running: &mut ProgramRun<'p, '_, C, L>,
+fn finish<'p, C: PageCache>(
+    running: &mut ProgramRun<'p, '_, C>,
 ) -> Result<(Run, Vec<Cursor<'p>>), Error> {
     let threads = schedule::run(running).map_err(|stopped| running.describe_error(stopped))?;
     Ok((record::record_run(running, &threads), threads))
 }
 
 /// Sets up a program before its first step.
-fn begin<'p, 'a, C: PageCache, L: Log>(
+fn begin<'p, 'a, C: PageCache>(
     job: &'p Job,
     profile: &'a Profile,
     RunOptions { timing, flushes, max_bytes: most_bytes }: RunOptions,
     cache: C,
-    log: &'a mut L,
-) -> Result<ProgramRun<'p, 'a, C, L>, Error> {
+    log: &'a mut dyn Log,
+) -> Result<ProgramRun<'p, 'a, C>, Error> {
     if job.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }

@@ -1,6 +1,5 @@
 //! The record of a program: sums over the steps of its threads, and where threads spend their time.
 
-use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::program::{Job, ProgramStep, Rounds};
@@ -15,8 +14,8 @@ use crate::tally::cached;
 use crate::world::Timing;
 
 /// Builds the record of a finished program.
-pub fn record_run<C: PageCache, L: Log>(
-    running: &mut ProgramRun<'_, '_, C, L>,
+pub fn record_run<C: PageCache>(
+    running: &mut ProgramRun<'_, '_, C>,
     threads_done: &[Cursor<'_>],
 ) -> Run {
     let job = running.job;

@@ -31,9 +31,9 @@ use crate::wait_queue::Pause;
 use crate::world::{DISK, HOLES, Timing, World};
 
 /// A running program.
-pub(super) struct ProgramRun<'p, 'a, C, L> {
+pub(super) struct ProgramRun<'p, 'a, C> {
     pub(super) job: &'p Job,
-    pub(super) world: World<'a, C, L>,
+    pub(super) world: World<'a, C>,
     pub(super) spaces: Vec<ProcessSpace>,
     pub(super) opens: Vec<OpenFile>,
     /// Governor state per file.
@@ -64,14 +64,14 @@ pub(super) struct ProcessSpace {
     governed: Vec<Option<GovernedMapping>>,
 }
 
-impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
+impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
     pub(super) fn new(
         job: &'p Job,
         profile: &'a Profile,
         (timing, flushes): (Timing, Flushes),
         cache: C,
-        log: &'a mut L,
-    ) -> ProgramRun<'p, 'a, C, L> {
+        log: &'a mut dyn Log,
+    ) -> ProgramRun<'p, 'a, C> {
         let (files, threads) = (job.files.len(), job.threads.len());
         let device = |sparse| Device::new(open::device(sparse, profile), job.page_size());
         let mut memory = Memory::new(&job.machine, job.rules, files, cache, flushes);
@@ -151,7 +151,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         &mut self,
         process: usize,
         number: usize,
-    ) -> (&mut MappedAreas, &mut OpenFile, Task<'_, 'a, C, L>) {
+    ) -> (&mut MappedAreas, &mut OpenFile, Task<'_, 'a, C>) {
         self.world.log.mapping(Some(number));
         let ProcessSpace { process, mapped, .. } = &mut self.spaces[process];
         let row = mapped[number].as_mut().expect("validated: it is mapped");
@@ -164,7 +164,7 @@ impl<'p, 'a, C: PageCache, L: Log> ProgramRun<'p, 'a, C, L> {
         &mut self,
         process: usize,
         number: usize,
-    ) -> (&mut OpenFile, Task<'_, 'a, C, L>) {
+    ) -> (&mut OpenFile, Task<'_, 'a, C>) {
         self.world.log.mapping(None);
         let process = &mut self.spaces[process].process;
         (&mut self.opens[number], Task { world: &mut self.world, process })

@@ -18,8 +18,8 @@ use crate::wait_queue::{Pause, TaskWakeup};
 ///
 /// # Errors
 /// As for [`Cursor::run`].
-pub fn run<'p, C: PageCache, L: Log>(
-    running: &mut ProgramRun<'p, '_, C, L>,
+pub fn run<'p, C: PageCache>(
+    running: &mut ProgramRun<'p, '_, C>,
 ) -> Result<Vec<Cursor<'p>>, StepError> {
     let job = running.job;
     let threads = job.threads.iter().enumerate();

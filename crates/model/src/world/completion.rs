@@ -9,7 +9,7 @@ use super::{HOLES, Timing, World};
 use crate::open::OpenFile;
 use crate::wait_queue::Pause;
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Waits until the folio of `open` that holds `index` is up to date. A folio that is not being
     /// read is.
     #[inline(never)]

@@ -13,7 +13,7 @@ use crate::wait_queue::Pause;
 /// Retry interval of a task that found nothing to reclaim and nothing being read.
 const RETRY_INTERVAL_NS: u64 = 10_000;
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Reserves and charges an anonymous page. Nothing is charged if the task has to pause.
     pub fn charge_page(
         &mut self,

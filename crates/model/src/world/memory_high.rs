@@ -1,7 +1,6 @@
 //! Throttling above `memory.high`: tasks reclaim what they charged in excess, or sleep.
 
 use filemap_core::address::page_table::PageTables;
-use filemap_core::decision::Log;
 use filemap_core::lru::high::{CHARGE_BATCH, MAX_RETRIES, MIN_DELAY_NS};
 use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
@@ -38,7 +37,7 @@ enum RepayStage {
     Slept,
 }
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Whether the running task has a debt.
     #[inline(always)]
     pub fn has_debt(&self) -> bool {

@@ -8,7 +8,6 @@ mod reclaim;
 mod windows;
 
 use filemap_core::address::page_table::PageTables;
-use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
 use self::memory_high::HighDebt;
@@ -53,13 +52,13 @@ const SPIN_INTERVAL_NS: u64 = 200;
 
 /// The machine that a program runs on.
 #[derive(Debug)]
-pub struct World<'a, C, L> {
+pub struct World<'a, C> {
     pub profile: &'a Profile,
     pub timing: Timing,
     pub memory: Memory<C>,
     /// Indexed by [`OpenFile::device`].
     pub devices: Vec<Device>,
-    pub log: RunLog<'a, L>,
+    pub log: RunLog<'a>,
     /// Counters of the current step of the running task.
     pub tally: Tally,
     /// Tasks that wait.
@@ -97,15 +96,15 @@ pub struct World<'a, C, L> {
     begun: u64,
 }
 
-impl<'a, C: PageCache, L: Log> World<'a, C, L> {
+impl<'a, C: PageCache> World<'a, C> {
     /// A machine at time 0.
     pub fn new(
         profile: &'a Profile,
         timing: Timing,
         memory: Memory<C>,
         devices: Vec<Device>,
-        log: RunLog<'a, L>,
-    ) -> World<'a, C, L> {
+        log: RunLog<'a>,
+    ) -> World<'a, C> {
         World {
             profile,
             timing,

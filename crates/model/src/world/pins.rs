@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use filemap_core::cache::FileCache;
-use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
@@ -29,7 +28,7 @@ pub enum PinReason {
     Marked,
 }
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Pins the folio that holds page `index` of `file` for `task`, if it is up to date.
     pub(super) fn pin(&mut self, task: usize, why: PinReason, file: FileId, index: PageIndex) {
         let cached = self.memory.cache.file(file);

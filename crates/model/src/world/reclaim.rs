@@ -1,6 +1,5 @@
 //! Reclaim by a task, one batch at a time, interleaved with other tasks.
 
-use filemap_core::decision::Log;
 use filemap_core::lru::lists::ShrinkStats;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
@@ -22,7 +21,7 @@ pub struct PausedReclaim {
     evicted: PageCount,
 }
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Evicts at least `goal` pages, or as many as possible. Returns the number. If the task has to
     /// pause, it is to be called again.
     pub(super) fn reclaim(&mut self, goal: PageCount) -> Result<PageCount, Pause> {

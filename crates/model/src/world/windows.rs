@@ -60,7 +60,7 @@ enum AddResult {
     Paused(PageIndex, Pause),
 }
 
-impl<C: PageCache, L: Log> World<'_, C, L> {
+impl<C: PageCache> World<'_, C> {
     /// Lays out a window of `open`, adds its folios and submits the reads. The task will next use
     /// the pages from `first` on. If the task has to pause, it is to be called again.
     #[inline(never)]

@@ -93,8 +93,7 @@ mod tests {
 
     use filemap_core::rules::Kernel;
     use filemap_job::{ShownKinds, ShownLog};
-    use filemap_model::extents::ExtentCache;
-    use filemap_model::{Profile, Timing, trace_on, trace_settled};
+    use filemap_model::{Profile, Timing, trace_timed};
 
     use super::super::common_prefix::common_prefix;
     use super::super::comparison::compare;
@@ -126,8 +125,7 @@ mod tests {
                 let job = JobSpec { kernel, ..tables.clone() }.validate(None).unwrap();
                 let [settled, prompt] = [Timing::Settled, Timing::Prompt].map(|timing| {
                     let mut log = ShownLog::default().under(&job.rules);
-                    let cache = ExtentCache::new(job.machine.cache_limit);
-                    trace_on(&job, &Profile::DEFAULT, timing, cache, &mut log).unwrap();
+                    trace_timed(&job, &Profile::DEFAULT, timing, &mut log).unwrap();
                     log.into_lines()
                 });
                 assert!(
@@ -147,7 +145,7 @@ mod tests {
         for (name, written) in built_in() {
             let job = written.validate(None).unwrap();
             let mut log = ShownLog::default();
-            trace_settled(&job, &Profile::DEFAULT, &mut log).unwrap();
+            trace_timed(&job, &Profile::DEFAULT, Timing::Settled, &mut log).unwrap();
             let log = log.into_lines();
             assert!(log.len() >= 2, "{name}: {} lines", log.len());
             lines += log.len();

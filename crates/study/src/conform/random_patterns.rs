@@ -63,7 +63,7 @@ fn longer(rng: &mut Rng, size: &SizeText) -> SizeText {
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::{Decision, Log};
-    use filemap_model::{Profile, trace_settled};
+    use filemap_model::{Profile, Timing, trace_timed};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
             let most = (0..20).map(|number| {
                 let job = draw_pattern(seed, number).validate(None).unwrap();
                 let mut misses = Misses::default();
-                trace_settled(&job, &Profile::DEFAULT, &mut misses).unwrap();
+                trace_timed(&job, &Profile::DEFAULT, Timing::Settled, &mut misses).unwrap();
                 misses.most
             });
             let most: Vec<u16> = most.collect();

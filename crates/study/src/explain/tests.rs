@@ -4,7 +4,7 @@ use filemap_core::decision::{Decision, Log, MissChange};
 use filemap_core::readahead::miss;
 use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobFlags, JobSpec, PhaseSpec, SizeText};
-use filemap_model::{Profile, Timing, trace, trace_on};
+use filemap_model::{Profile, Timing, trace, trace_timed};
 
 use super::answer::explain_answer;
 use super::counter::CounterVisibility;
@@ -343,8 +343,7 @@ fn a_file_larger_than_memory_is_refetched() {
     };
     let job = spec.validate(None).expect("a job");
     let mut explainer = Explainer::new(&job, CounterVisibility::Every, &[]);
-    let cache = filemap_model::extents::ExtentCache::new(job.machine.cache_limit);
-    trace_on(&job, &Profile::DEFAULT, Timing::Settled, cache, &mut explainer).expect("it fits");
+    trace_timed(&job, &Profile::DEFAULT, Timing::Settled, &mut explainer).expect("it fits");
     let found = explainer.finish();
     assert!(found.totals().get(Origin::Refetched).pages > 0);
     assert!(
