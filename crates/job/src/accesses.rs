@@ -1,5 +1,6 @@
 //! Sequences of page and block accesses of a workload.
 
+use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
@@ -29,17 +30,68 @@ enum Source<'a> {
     First,
     Interleave { streams: u64 },
     Skewed(Skewed),
+    Runs(Runs),
     Listed(slice::Iter<'a, u64>),
+}
+
+/// Draws ranges of pages, and yields the pages of each in order.
+#[derive(Clone, Debug)]
+struct Runs {
+    length: RunLength,
+    state: u64,
+    /// The rest of the current range.
+    left: Range<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum RunLength {
+    /// Pages of each run, which begins at any page.
+    Pages(u64),
+    /// Bytes of each record, which begins at a multiple of them, and of a page.
+    Bytes { record: u64, page: u64 },
+}
+
+impl Runs {
+    fn new(length: RunLength, seed: u64) -> Runs {
+        Runs { length, state: seed, left: 0..0 }
+    }
+
+    /// The next page of a mapping of `pages` pages, which has room for a run.
+    fn draw(&mut self, pages: u64) -> u64 {
+        if let Some(page) = self.left.next() {
+            return page;
+        }
+        self.state = xorshift64(self.state);
+        let range = match self.length {
+            RunLength::Pages(length) => {
+                let start = self.state % (pages - length + 1);
+                start..start + length
+            }
+            RunLength::Bytes { record, page } => {
+                let records = u128::from(pages) * u128::from(page) / u128::from(record);
+                let start = u128::from(self.state) % records * u128::from(record);
+                let of_byte = |byte: u128| (byte / u128::from(page)) as u64;
+                of_byte(start)..of_byte(start + u128::from(record) - 1) + 1
+            }
+        };
+        self.left = range.start + 1..range.end;
+        range.start
+    }
 }
 
 impl<'a> Accesses<'a> {
     /// Generates `count` accesses of a touch workload, or of `read-random`, over `pages` pages (not
-    /// 0). `seed` is not 0.
+    /// 0) of `page_size` bytes. `seed` is not 0.
     ///
     /// With `interleave:K`, stream s wraps around the pages from s x pages / K up to (s + 1) x
     /// pages / K, both rounded down; K is at most `pages`. `read-sequential` works on bytes: see
     /// [`crate::parts::Phase::reads`].
-    pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
+    pub(crate) fn generated(
+        workload: Workload,
+        (pages, page_size): (PageCount, u64),
+        count: u64,
+        seed: u64,
+    ) -> Self {
         let source = match workload {
             Workload::Random | Workload::ReadRandom | Workload::ExecRandom => {
                 Source::Random { state: seed }
@@ -52,6 +104,11 @@ impl<'a> Accesses<'a> {
             Workload::Reverse => Source::Reverse,
             Workload::First => Source::First,
             Workload::Interleave(streams) => Source::Interleave { streams },
+            Workload::Runs(length) => Source::Runs(Runs::new(RunLength::Pages(length), seed)),
+            Workload::Records(record) => {
+                let length = RunLength::Bytes { record, page: page_size };
+                Source::Runs(Runs::new(length, seed))
+            }
             Workload::Zipf(thousandths) => Source::Skewed(Skewed::zipf(thousandths, pages.0, seed)),
             Workload::Hot { percent, hot_percent } => {
                 Source::Skewed(Skewed::hot(percent, hot_percent, pages.0, seed))
@@ -97,6 +154,7 @@ impl Iterator for Accesses<'_> {
                 start + number / *streams % (bound(stream + 1) - start)
             }
             Source::Skewed(skewed) => skewed.draw(),
+            Source::Runs(runs) => runs.draw(pages),
             Source::Listed(list) => *list.next()?,
         })
     }
@@ -200,7 +258,7 @@ mod tests {
 
     fn pages(workload: &str, pages: u64, count: u64) -> Vec<u64> {
         let workload: Workload = workload.parse().unwrap();
-        Accesses::generated(workload, PageCount(pages), count, DEFAULT_SEED).collect()
+        Accesses::generated(workload, (PageCount(pages), 4096), count, DEFAULT_SEED).collect()
     }
 
     /// Expected values computed by a three-line Python program.
@@ -254,11 +312,26 @@ mod tests {
         }
     }
 
+    /// The generator's outputs are in `random_is_xorshift64`.
+    #[test]
+    fn runs_and_records() {
+        // Expected values computed in Python. Modulo 998: 458, 163, 142.
+        assert_eq!(pages("runs:3", 1000, 8), [458, 459, 460, 163, 164, 165, 142, 143]);
+        assert_eq!(pages("runs:1", 1000, 3), [512, 515, 312], "one page is random");
+        assert_eq!(pages("runs:7", 7, 8), [0, 1, 2, 3, 4, 5, 6, 0]);
+        // Records of 3000 bytes from bytes 2751000, 1155000 and 336000.
+        assert_eq!(pages("records:3000b", 1000, 5), [671, 672, 281, 282, 82]);
+        // A record of a page is a random page, and of two begins at an even one.
+        assert_eq!(pages("records:4k", 1000, 3), [512, 515, 312]);
+        assert_eq!(pages("records:8k", 1000, 4), [24, 25, 30, 31]);
+    }
+
     #[test]
     fn a_stride_is_a_product_modulo_the_mapping() {
         let most = PageCount(1 << 48);
         for stride in [1021, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 48) - 1] {
-            let made = Accesses::generated(Workload::Stride(stride), most, 100, DEFAULT_SEED);
+            let made =
+                Accesses::generated(Workload::Stride(stride), (most, 4096), 100, DEFAULT_SEED);
             for (number, page) in made.enumerate() {
                 let product = number as u128 * u128::from(stride) % u128::from(most.0);
                 assert_eq!(u128::from(page), product);
@@ -269,7 +342,7 @@ mod tests {
     #[test]
     fn the_largest_interleave_does_not_overflow() {
         let most = PageCount(1 << 48);
-        let made = Accesses::generated(Workload::Interleave(most.0), most, 3, DEFAULT_SEED);
+        let made = Accesses::generated(Workload::Interleave(most.0), (most, 4096), 3, DEFAULT_SEED);
         assert_eq!(made.collect::<Vec<_>>(), [0, 1, 2]);
     }
 

@@ -108,7 +108,7 @@ impl Job {
 
     /// The touched pages of a mapping, in order.
     pub fn touches<'a>(&self, mapping: usize, accesses: &'a Phase) -> Accesses<'a> {
-        self.mappings[mapping].touches(accesses)
+        self.mappings[mapping].touches(accesses, self.page_size())
     }
 
     /// The blocks read in a range of `len_bytes` bytes, relative to its start.

@@ -79,12 +79,12 @@ impl Phase {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
     }
 
-    /// The pages touched in a mapping of `pages` pages, in order.
-    pub fn touches(&self, pages: PageCount) -> Accesses<'_> {
+    /// The pages touched in a mapping of `pages` pages of `page_size` bytes, in order.
+    pub fn touches(&self, pages: PageCount, page_size: u64) -> Accesses<'_> {
         match &self.pattern {
             Pattern::Listed(list) => Accesses::from_list(&list.pages, self.accesses),
             Pattern::Generated(workload) => {
-                Accesses::generated(*workload, pages, self.accesses, self.seed)
+                Accesses::generated(*workload, (pages, page_size), self.accesses, self.seed)
             }
         }
     }

@@ -31,7 +31,7 @@ pub(crate) struct Extent {
 
 impl PhaseSpec {
     pub(crate) fn validate_one(&self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
-        let pattern = self.pattern(mapped.pages)?;
+        let pattern = self.pattern(mapped)?;
         let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
         if self.bs.is_some() && !reads {
             let (other, remedy) = (
@@ -52,7 +52,7 @@ impl PhaseSpec {
         })
     }
 
-    fn pattern(&self, mapped: PageCount) -> Result<Pattern, Error> {
+    fn pattern(&self, mapped: Extent) -> Result<Pattern, Error> {
         if let Some(path) = &self.accesses_file {
             if let Some(flag) = self.given_with_list() {
                 let remedy = "the list alone says what is accessed";
@@ -60,7 +60,7 @@ impl PhaseSpec {
             }
             let text = self.accesses_text.as_deref();
             let text = text.ok_or_else(|| Error::ListNotRead { path: shorten(path) });
-            let pages = text.and_then(|text| parse_accesses(text, mapped));
+            let pages = text.and_then(|text| parse_accesses(text, mapped.pages));
             let pages = pages.map_err(|error| error.with_flag("accesses-file"))?;
             return Ok(Pattern::Listed(AccessList { path: path.clone(), pages: Arc::new(pages) }));
         }
@@ -72,9 +72,18 @@ impl PhaseSpec {
             .ok_or(missing)?
             .parse()
             .map_err(|error: Error| error.with_flag("workload"))?;
-        if let Workload::Interleave(streams) = workload {
+        match workload {
             // Each stream needs at least one page of its own.
-            within("workload interleave", streams, 1, mapped.0)?;
+            Workload::Interleave(streams) => {
+                within("workload interleave", streams, 1, mapped.pages.0)?;
+            }
+            Workload::Runs(pages) => {
+                within("workload runs", pages, 1, mapped.pages.0)?;
+            }
+            Workload::Records(bytes) => {
+                within("workload records", bytes, 1, mapped.bytes)?;
+            }
+            _ => {}
         }
         Ok(Pattern::Generated(workload))
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::size::{parse_count, shorten};
+use crate::size::{format_size, parse_count, parse_size, shorten};
 
 /// An access pattern over the pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ pub enum Workload {
         /// Share of the pages, in percent.
         hot_percent: u8,
     },
+    /// Touches N adjacent pages in order, from a random page on (xorshift64), and so on.
+    Runs(u64),
+    /// Touches the pages of random records (xorshift64) of this many bytes, each in order. Records
+    /// follow each other from the start of the mapping, so most begin within a page.
+    Records(u64),
     /// Reads blocks with `read(2)` at random pages (xorshift64).
     ReadRandom,
     /// Reads the file sequentially in blocks with `read(2)`.
@@ -68,7 +73,7 @@ const PLAIN: [(&str, Workload); 9] = [
 ];
 
 const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
-    read-random, read-sequential, elf, exec, exec:cold, exec:random, thrash";
+    runs:N, records:SIZE, read-random, read-sequential, elf, exec, exec:cold, exec:random, thrash";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.
@@ -83,6 +88,8 @@ impl Workload {
             Workload::Random
                 | Workload::Zipf(_)
                 | Workload::Hot { .. }
+                | Workload::Runs(_)
+                | Workload::Records(_)
                 | Workload::ReadRandom
                 | Workload::ExecRandom
         )
@@ -109,6 +116,13 @@ impl FromStr for Workload {
                 positive(number, "a number of streams, such as interleave:2")
                     .map(Workload::Interleave)
             }
+            Some(("runs", number)) => {
+                positive(number, "a number of pages, such as runs:16").map(Workload::Runs)
+            }
+            Some(("records", size)) => match parse_size(size)? {
+                0 => Err(Error::Zero { remedy: "a size of records, such as records:3000bb" }),
+                bytes => Ok(Workload::Records(bytes)),
+            },
             Some(("zipf", exponent)) => zipf(exponent),
             Some(("hot", shares)) => hot(shares),
             _ if text == THRASH => Err(Error::IsThrash),
@@ -173,6 +187,8 @@ impl fmt::Display for Workload {
         match self {
             Workload::Stride(pages) => write!(f, "stride:{pages}"),
             Workload::Interleave(streams) => write!(f, "interleave:{streams}"),
+            Workload::Runs(pages) => write!(f, "runs:{pages}"),
+            Workload::Records(bytes) => write!(f, "records:{}", format_size(*bytes)),
             Workload::Zipf(thousandths) => {
                 let (whole, part) = (thousandths / 1000, thousandths % 1000);
                 let part = format!("{part:03}");
@@ -209,6 +225,9 @@ mod tests {
             "zipf:0",
             "zipf:1.205",
             "hot:90/10",
+            "runs:16",
+            "records:3000b",
+            "records:64k",
             "read-random",
             "read-sequential",
             "elf",
@@ -244,6 +263,10 @@ mod tests {
             ("hot:90", "'90' is no pattern; give hot:P/Q two percentages from 1 to 99"),
             ("hot:0/10", "'0/10'"),
             ("hot:90/100", "'90/100'"),
+            ("runs:0", "0 is not allowed; give a number of pages"),
+            ("runs:4k", "'4k' is no whole number"),
+            ("records:0", "0 is not allowed; give a size of records"),
+            ("records:x", "'x' is no size"),
             ("interleave:0", "0 is not allowed; give a number of streams"),
         ] {
             let error = text.parse::<Workload>().unwrap_err().to_string();

@@ -56,9 +56,10 @@ impl NamedMapping {
         self.mapping.private || !self.segments.is_empty()
     }
 
-    /// The touched pages in order, numbered consecutively through all parts.
-    pub fn touches<'a>(&self, accesses: &'a Phase) -> Accesses<'a> {
-        accesses.touches(self.mapping.pages)
+    /// The touched pages, of `page_size` bytes, in order and numbered consecutively through all
+    /// parts.
+    pub fn touches<'a>(&self, accesses: &'a Phase, page_size: u64) -> Accesses<'a> {
+        accesses.touches(self.mapping.pages, page_size)
     }
 
     /// Maps a page numbered through all parts to its page in the file.

@@ -266,4 +266,4 @@ fn check_one_part(named: &NamedMapping, key: &'static str) -> Result<(), Error> 
 
 /// Valid patterns of touches through a mapping.
 const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K, zipf:S, hot:P/Q, \
-    elf, exec:cold, exec:random";
+    runs:N, records:SIZE, elf, exec:cold, exec:random";

@@ -449,7 +449,10 @@ pub(super) fn accesses(process: &ProbeProcess, step: &ProgramStep) -> Vec<ProbeA
             };
             let mapping_spec = &process.mappings[*mapping];
             let from_start = mapping_spec.from_beginning();
-            mapping_spec.touches(accesses).map(|page| access(from_start(page))).collect()
+            mapping_spec
+                .touches(accesses, page_size())
+                .map(|page| access(from_start(page)))
+                .collect()
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
             let blocks = accesses.reads(*len_bytes, page_size());
