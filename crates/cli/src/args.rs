@@ -390,8 +390,9 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", value_parser = parse_up_to::<MAX_FUZZ_JOBS>)]
     #[arg(allow_hyphen_values = true)]
     pub jobs: Option<u64>,
-    /// Start no more jobs after this time, such as 60s. The number of jobs then depends on the
-    /// machine; the report has the command that repeats the search.
+    /// End after about this time, such as 60s: jobs are drawn for 60 % of it, and findings are
+    /// shrunk in the rest. The number of jobs then depends on the machine; the report has the
+    /// command that repeats the search.
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// State file, saved every 256 jobs. If it belongs to the same search, the search resumes from

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 
 use filemap_job::JobFlags;
 use filemap_job::program::THRASH;
-use filemap_study::search::{Goal, JobSpace, SearchOptions, variants_flag};
+use filemap_study::search::{Goal, JobSpace, SearchOptions, TimeLimit, variants_flag};
 use filemap_study::seeds;
 use filemap_study::variants::{self, Variant};
 
@@ -82,7 +82,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         space,
         seed,
         jobs: args.jobs.or(if args.duration.is_some() { None } else { Some(DEFAULT_JOBS) }),
-        limit: args.duration,
+        time: args.duration.map(TimeLimit::from_now),
         profile,
         engines: &RealEngines,
         keeper: &keeper,

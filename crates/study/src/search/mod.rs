@@ -12,5 +12,5 @@ pub use draw::JobSpace;
 pub use findings::SearchFindings;
 pub use goal::{Goal, Metric};
 pub use record::SearchRecord;
-pub use rounds::{SearchOptions, variants_flag};
+pub use rounds::{SearchOptions, TimeLimit, variants_flag};
 pub use state::{SearchControl, SearchState};

@@ -8,7 +8,7 @@
 //!
 //! The first SIGINT stops drawing, the second stops shrinking, the third ends the command.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use filemap_job::random::Rng;
@@ -42,6 +42,32 @@ pub(super) const JOB_FILE: &str = "JOB.toml";
 /// Hint on how to save a search.
 const WITH_STATE: &str = "with --state FILE the same command continues a search where it stopped";
 
+/// The share of the time in which jobs are drawn; shrinking has the rest.
+const DRAWING_PERCENT: u32 = 60;
+
+/// When a search has to end.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit {
+    begun: Instant,
+    limit: Duration,
+}
+
+impl TimeLimit {
+    /// A limit of `limit` from now on.
+    pub fn from_now(limit: Duration) -> TimeLimit {
+        TimeLimit { begun: Instant::now(), limit }
+    }
+
+    /// Whether a further job may be drawn; the first always is.
+    fn has_time_to_draw(&self) -> bool {
+        self.begun.elapsed() < self.limit * DRAWING_PERCENT / 100
+    }
+
+    fn has_time_to_shrink(&self) -> bool {
+        self.begun.elapsed() < self.limit
+    }
+}
+
 /// Options of a search.
 pub struct SearchOptions<'a, E> {
     /// The two variants.
@@ -56,8 +82,8 @@ pub struct SearchOptions<'a, E> {
     pub seed: u64,
     /// Number of jobs to try; `None` for as many as fit the time limit.
     pub jobs: Option<u64>,
-    /// Time after which no further job starts; the first always does.
-    pub limit: Option<Duration>,
+    /// The time that the search may take; `None` if only the number of jobs ends it.
+    pub time: Option<TimeLimit>,
     /// The model's machine profile.
     pub profile: Profile,
     /// Engines, which show progress.
@@ -79,13 +105,11 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
     /// If no job of the space can run, if both variants are equal, errors of the model, and if the
     /// state cannot be written.
     pub fn run(&self, mut found: SearchFindings) -> Result<SearchFindings, Error> {
-        let begun = Instant::now();
         let progress = self.engines.progress(self.jobs);
         progress.begin_at(found.drawn);
         self.set_signal_message(&found);
         let goes_on = || {
-            self.keeper.interruptions() == 0
-                && self.limit.is_none_or(|limit| begun.elapsed() < limit)
+            self.keeper.interruptions() == 0 && self.time.is_none_or(|time| time.has_time_to_draw())
         };
         let mut reason = None;
         while self.jobs.is_none_or(|jobs| found.drawn < jobs)
@@ -227,9 +251,14 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             });
         }
         let (left_out, alike, tried) = (found.left_out, found.alike, found.tried_jobs());
-        let groups = self.groups(found, before)?;
+        let (groups, is_time_up) = self.groups(found, before)?;
         if self.keeper.interruptions() > u32::from(before > 0) {
             notes.push("Not all jobs were fully shrunk.".to_string());
+        } else if is_time_up {
+            notes.push(
+                "Time was up before all jobs were shrunk: give more --duration, or --jobs."
+                    .to_string(),
+            );
         }
         Ok(SearchRecord {
             schema: SCHEMA,
@@ -262,14 +291,19 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         Ok(Footer::new(&[record(first)?, record(second)?], String::new()))
     }
 
-    /// Findings by mechanism, the largest ratio first, each job shrunk unless there were more than
-    /// `before` interruptions.
-    fn groups(&self, found: SearchFindings, before: u32) -> Result<Vec<MechanismGroup>, Error> {
+    /// Findings by mechanism, the largest ratio first, each job shrunk unless time is up or there
+    /// were more than `before` interruptions; and whether time was up.
+    fn groups(
+        &self,
+        found: SearchFindings,
+        before: u32,
+    ) -> Result<(Vec<MechanismGroup>, bool), Error> {
+        let is_time_up = AtomicBool::new(false);
         let mut groups: Vec<MechanismGroup> = found.mechanisms.into_values().collect();
         let wanted = cases(groups.iter_mut());
         let progress = self.engines.progress(Some(wanted.len() as u64));
         parallel::map(wanted, |(mechanism, drawn, case)| {
-            *case = self.shrink_case(&mechanism, drawn, case.clone(), before)?;
+            *case = self.shrink_case(&mechanism, drawn, case.clone(), before, &is_time_up)?;
             progress.advance();
             Ok::<_, Error>(())
         })?;
@@ -277,7 +311,7 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
             by_ratio.gain(self.goal).0
         };
         groups.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
-        Ok(groups)
+        Ok((groups, is_time_up.into_inner()))
     }
 
     /// Shrinks `case`, number `of` of [`CASES`]: the smallest job keeps the mechanism, the other
@@ -288,9 +322,14 @@ impl<E: Engines + Sync> SearchOptions<'_, E> {
         of: usize,
         case: SearchCase,
         before: u32,
+        is_time_up: &AtomicBool,
     ) -> Result<SearchCase, Error> {
         let (ratio, cost) = case.gain(self.goal);
         let still = |spec: &JobSpec| -> Result<Option<SearchCase>, Error> {
+            if !self.time.is_none_or(|time| time.has_time_to_shrink()) {
+                is_time_up.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
             if self.keeper.interruptions() > before || !self.space.has(spec) {
                 return Ok(None);
             }
