@@ -267,6 +267,11 @@ pub struct AdviseArgs {
     /// restored after each run.
     #[arg(long, requires = "check")]
     pub change_settings: bool,
+    /// Answer for the files whose path matches, such as '*.db'; '*' means all. It may be repeated
+    /// [default: all files of a recording except programs, libraries, locales, caches of the system
+    /// and the files of a Java runtime].
+    #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
+    pub files: Vec<OsString>,
     #[command(flatten)]
     pub job: JobArgs<job_flags::Advise>,
     #[command(flatten)]

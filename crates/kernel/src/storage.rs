@@ -187,8 +187,14 @@ fn overlay_layers(line: &str, number: &str, path: &Path) -> Vec<PathBuf> {
 
 /// Readahead size of a filesystem: from its BDI, or from the device below it.
 fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
+    let mut files = read_ahead_files(filesystem, source);
+    files.find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
+}
+
+/// Files of sysfs that may have the readahead size of a filesystem, most specific first.
+fn read_ahead_files(filesystem: (u32, u32), source: &str) -> impl Iterator<Item = String> {
     let of_source = fs::metadata(source).ok().map(|data| (major(data.rdev()), minor(data.rdev())));
-    [Some(filesystem), of_source].into_iter().flatten().find_map(|(major, minor)| {
+    [Some(filesystem), of_source].into_iter().flatten().flat_map(|(major, minor)| {
         let block = format!("/sys/dev/block/{major}:{minor}");
         [
             format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
@@ -196,9 +202,37 @@ fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
             // A partition shares the queue of its disk.
             format!("{block}/../queue/read_ahead_kb"),
         ]
-        .iter()
-        .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
     })
+}
+
+/// Where the readahead size of a device is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadAheadSetting {
+    /// The disk, such as `vda`, or the filesystem if it has a readahead size of its own.
+    pub device: String,
+    /// The file of sysfs.
+    pub path: PathBuf,
+}
+
+/// Where the readahead size of the device of the file at `path` is set; `None` if it has none.
+pub fn read_ahead_setting(path: &Path) -> Option<ReadAheadSetting> {
+    let device = fs::metadata(path).ok()?.dev();
+    let number = (major(device), minor(device));
+    let source = Storage::find(path).ok()?.device;
+    let file = read_ahead_files(number, &source).find(|file| Path::new(file).exists())?;
+    // `.../block/vda/queue` for a disk and its partitions, `.../virtual/bdi/254:0` for a BDI.
+    let of_disk = |directory: &str| {
+        let directory = fs::canonicalize(directory).ok()?;
+        let disk =
+            if directory.join("partition").exists() { directory.parent()? } else { &directory };
+        let name = disk.file_name()?.to_str()?.to_string();
+        let path = Path::new("/sys/block").join(&name).join("queue/read_ahead_kb");
+        path.exists().then_some(ReadAheadSetting { device: name, path })
+    };
+    let number = file.strip_prefix("/sys/class/bdi/").or(file.strip_prefix("/sys/dev/block/"))?;
+    let number = number.split('/').next()?;
+    of_disk(&format!("/sys/dev/block/{number}"))
+        .or_else(|| Some(ReadAheadSetting { device: source, path: file.into() }))
 }
 
 /// The options of a mount, followed by other options of its filesystem.

@@ -176,7 +176,7 @@ pub enum EventKind {
     Gap {
         /// Kind of the missing events.
         kind: GapKind,
-        /// Their minimum number: never 0.
+        /// Their minimum number, of [`GapKind::TouchedPages`] the maximum: never 0.
         count: u64,
     },
 }

@@ -201,7 +201,8 @@ fn what_a_job_cannot_say_is_told() {
              filesystem where pages cannot be counted",
             "the largest size is used from the start for 1 file ('/data/random.bin')",
             "1 change of the size of a file is left out",
-            "its 2 processes are threads with mappings of their own",
+            "the job has one process, in which the 2 recorded ones are threads, each with mappings \
+             of its own",
             "1 mapping inherited by a fork is there from the start, without earlier advice",
             "1 mapping that several threads use, map or unmap is there throughout",
             "its 3 threads begin together",

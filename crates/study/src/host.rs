@@ -98,7 +98,7 @@ pub fn resolve_cpus(spec: &mut JobFlags) {
 }
 
 /// Whether `engines` includes the kernel.
-fn is_on_kernel(engines: Option<&str>) -> bool {
+pub fn is_on_kernel(engines: Option<&str>) -> bool {
     let mut engines = engines.iter().flat_map(|engines| engines.split(','));
     engines.any(|engine| engine == EngineKind::Kernel.name())
 }

@@ -1,6 +1,7 @@
 //! The job of a command: merges its job file or recording with its flags, resolves it on this
 //! machine, and prints the command that repeats it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use filemap_job::program::{FileSpec, THRASH};
@@ -8,6 +9,7 @@ use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, SizeText
 use filemap_model::Profile;
 
 use crate::error::Error;
+use crate::file_contents::FileContents;
 use crate::host::{self, HostFacts};
 use crate::input;
 use crate::kernel_match;
@@ -123,6 +125,8 @@ impl JobInput {
             let files = if made == 1 { "file" } else { "files" };
             let text = format!("a booted kernel makes {made} {files} of the recorded size anew");
             warnings.extend((made > 0).then_some(text));
+        } else if self.approximations().is_some() && host::is_on_kernel(spec.on.as_deref()) {
+            warnings.extend(replace_system_files(spec));
         }
         found.warnings = warnings;
         Ok(found)
@@ -254,6 +258,47 @@ impl JobInput {
         kernel_match::check(&job)?;
         Ok(PlannedJob { input: self, job, profile, warnings: found.warnings })
     }
+}
+
+/// Maximum number of replaced files that are named.
+const MAX_NAMED: usize = 3;
+
+/// Replaces the libraries, locales and the like of a recording by new files of the same size, as
+/// running programs have them mapped, so that their pages cannot be dropped. Returns a warning.
+fn replace_system_files(spec: &mut JobSpec) -> Option<String> {
+    let is_executable = |file: &str| {
+        let maps = |open: &str| spec.open.iter().any(|own| own.name == open && own.file == file);
+        spec.mapping.iter().any(|mapping| mapping.exec && maps(&mapping.open))
+    };
+    let is_of_system = |file: &FileSpec| {
+        let path = file.path.as_ref().map(Path::new);
+        path.is_some()
+            && (is_executable(&file.name) || FileContents::of_file(path, &file.name).is_of_system())
+    };
+    let replaced: Vec<bool> = spec.file.iter().map(is_of_system).collect();
+    let mut names = Vec::new();
+    for (file, _) in spec.file.iter_mut().zip(replaced).filter(|(_, is_replaced)| *is_replaced) {
+        if forget_path(file) {
+            names.push(file.name.clone());
+        }
+    }
+    let named = names.iter().take(MAX_NAMED).map(|name| format!("'{name}'"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let stand = if names.len() == 1 {
+        "a new file of its size stands"
+    } else {
+        "new files of the same sizes stand"
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{stand} for {named}{more}: programs of this machine use them, so their pages stay as \
+             they are"
+        )
+    })
 }
 
 /// Replaces the path of `file` by its size, for a kernel that cannot read it; returns whether it

@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod explain;
 mod figures;
+mod file_contents;
 pub mod folio_ops;
 pub mod footer;
 

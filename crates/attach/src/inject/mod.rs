@@ -130,7 +130,10 @@ pub enum Refusal {
     Unsupported { what: &'static str },
     #[error("process {pid} filters its system calls: {filter}")]
     Filtered { pid: u32, filter: &'static str },
-    #[error("process {pid} has no room at the end of its vDSO for {needed_bytes} bytes")]
+    #[error(
+        "process {pid} cannot be made to call madvise(2): the call would be placed behind the code \
+         of its vDSO, whose last page has no {needed_bytes} bytes free"
+    )]
     NoRoom { pid: u32, needed_bytes: usize },
     #[error("madvise(2) in process {pid} failed: {errno}")]
     Failed { pid: u32, errno: Errno },

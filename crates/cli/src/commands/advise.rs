@@ -1,17 +1,16 @@
 //! `filemap advise`: finds settings that help a program that reads too much.
 
 use std::ffi::OsString;
-use std::io::Read;
 
 use filemap_attach::program::{self, Program, parent};
 use filemap_govern::AdviceEnforcer;
-use filemap_job::program::{Job, NamedFile};
-use filemap_job::{Flag, Group, JobFlags, Record};
+use filemap_job::program::Job;
+use filemap_job::{Flag, Group, JobFlags, Record, shell_word};
 use filemap_model::ModelEngine;
 use filemap_recording::may_write;
 use filemap_study::Footer;
 use filemap_study::advise::check::{Check, DEFAULT_RUNS, shell_line};
-use filemap_study::advise::{AdviseBench, FIRST_BYTES, FileContents};
+use filemap_study::advise::{AdviseBench, FileFacts, FileSelection, ProgramFacts};
 
 use crate::Outcome;
 use crate::args::AdviseArgs;
@@ -51,19 +50,20 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
         words.clone_from(&recording::open(path)?.header().command);
     }
     let again = args.check.then(|| again(path, &words)).transpose()?;
-    if let Some(Ok(program)) = (!words.is_empty()).then(|| program::find(&words)) {
-        inputs.add_program(&program);
-    }
+    let found = (!words.is_empty()).then(|| program::find(&words).ok()).flatten();
+    found.iter().for_each(|program| inputs.add_program(program));
     let output = args.output.open(&inputs, &[])?;
     let spec = &mut input.spec;
     // The engine, image and number of runs in the job file do not matter here.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
     let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
     check_ends(&program)?;
-    let contents: Vec<FileContents> = program.files.iter().map(contents).collect();
+    let files = FileFacts::of_job(&program, &selection(&args.files, is_recording));
     let shown = Some(shell_line(&words)).filter(|shown| !shown.is_empty());
+    let file = found.as_ref().map(|program| program.path.as_path());
+    let recorded = is_recording.then(|| ProgramFacts::of_recording(&program, file));
     let bench =
-        AdviseBench { program: &program, profile, contents: &contents, engines: &RealEngines };
+        AdviseBench { program: &program, profile, files: &files, recorded, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     advice.warnings = warnings;
     let kernel = input.spec.kernel.clone();
@@ -73,7 +73,9 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
         args.runs.map(|runs| format!("--runs {runs}")),
         args.change_settings.then(|| "--change-settings".to_string()),
     ];
-    let words: Vec<String> = words.into_iter().flatten().collect();
+    let patterns =
+        args.files.iter().map(|glob| format!("--files {}", shell_word(&glob.to_string_lossy())));
+    let words: Vec<String> = words.into_iter().flatten().chain(patterns).collect();
     let command = input.command("advise", &program, &words);
     if let Some(again) = &again {
         advice.warnings.extend(other_machine(&input.flags));
@@ -87,6 +89,15 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     output.write(&advice.report())?;
     let fails = advice.check.as_ref().is_some_and(|check| check.fails(&advice));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// The files that get an answer. A job names its files, so all of them do.
+fn selection(patterns: &[OsString], is_recording: bool) -> FileSelection {
+    match patterns {
+        [] if is_recording => FileSelection::Own,
+        [] => FileSelection::All,
+        patterns => FileSelection::Matching(patterns.to_vec()),
+    }
 }
 
 /// Rejects flags that would replace what a recording has: its accesses, files and mappings.
@@ -156,15 +167,4 @@ fn other_machine(flags: &JobFlags) -> Option<String> {
             flags_given.join(" ")
         )
     })
-}
-
-/// The kind of `file`, detected by its first bytes if it exists.
-fn contents(file: &NamedFile) -> FileContents {
-    let first = file.file.path.as_deref().and_then(|path| {
-        let (file, _) = input::regular("file", path).ok()?;
-        let mut first = Vec::new();
-        file.take(FIRST_BYTES as u64).read_to_end(&mut first).ok()?;
-        Some(first)
-    });
-    FileContents::identify(&first.unwrap_or_default(), &file.name)
 }

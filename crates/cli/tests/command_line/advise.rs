@@ -115,7 +115,12 @@ fn advises_random_for_random_lookups() {
     assert_eq!(report["tried"][number]["verdict"], "best");
     let text = stdout(&format!("advise {path} --read-ahead-kb 8192"));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["MDB_NORDAHEAD", "filemap govern -- ./lookups 'data file'", "read_ahead_kb=128"] {
+    for words in [
+        "MDB_NORDAHEAD",
+        "filemap govern -- ./lookups 'data file'",
+        "read_ahead_kb=128",
+        "The readahead size of its device, a setting of every program there",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -172,6 +177,73 @@ fn the_same_recording_gets_the_same_advice() {
     let names = report["conditions"].as_array().unwrap().iter();
     let names: Vec<&str> = names.map(|name| name["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
+}
+
+/// A start of a Java program: its library and classes are read best with different sizes. Its owner
+/// advises neither, and the device has one size.
+#[test]
+fn libraries_get_no_advice_and_one_size_is_named() {
+    let mut writer =
+        Writer::new(Vec::new(), "r", &Header::new(RecordingMode::FirstTouches)).unwrap();
+    let mut write = |kind| writer.write(&Event { thread: 0, wait_ns: 0, kind }).unwrap();
+    write(EventKind::Process { pid: 7, parent: None, program: "/usr/bin/java".into() });
+    write(EventKind::Thread { process: 0, tid: 7 });
+    // The governor leaves small files alone.
+    let files = [
+        ("/nowhere/libjvm.so", 5, 8 << 20),
+        ("/nowhere/classes.jsa", 1, 8 << 20),
+        ("/nowhere/words.idx", 1, 64 << 20),
+    ];
+    for (file, (path, protection, size_bytes)) in files.into_iter().enumerate() {
+        let file = file as u32;
+        write(EventKind::File { path: path.into(), size_bytes, device: 1, inode: u64::from(file) });
+        write(EventKind::Open { file });
+        let address = (u64::from(file) + 1) << 32;
+        let (length_bytes, offset_bytes) = (size_bytes, 0);
+        let (open, flags) = (file, 1);
+        write(EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags });
+    }
+    let touch = |mapping, page| EventKind::Touch { mapping, page, is_write: false };
+    for (number, page) in random(60).enumerate() {
+        write(touch(0, page % 2048));
+        write(touch(1, (number as u64 * 34) % 2048));
+        write(touch(2, page * 7 % 16384));
+    }
+    let scratch = Scratch::new("advise_system");
+    let path = scratch.file("r", writer.finish().unwrap().0);
+    let advice = |more: &str| json(&format!("advise {path} --read-ahead-kb 8192 {more} --json -"));
+    let names = |report: &Value, list: &str| -> Vec<String> {
+        let files = report[list].as_array().unwrap().iter();
+        let mut names: Vec<String> =
+            files.map(|file| file["name"].as_str().unwrap().to_string()).collect();
+        names.sort();
+        names
+    };
+    let sizes = |report: &Value| {
+        let words = report["words"].as_array().unwrap().iter();
+        let lines = words.filter(|line| line.as_str().unwrap().contains("readahead size"));
+        assert!(!report["words"].to_string().contains("read_ahead_kb="), "{report:#}");
+        lines.count()
+    };
+    let own = advice("");
+    check("advise", &own);
+    assert_eq!(names(&own, "files"), ["words.idx"]);
+    assert_eq!(names(&own, "left_out"), ["classes.jsa", "libjvm.so"]);
+    assert_eq!(own["words"].as_array().unwrap().len(), 3, "{}", own["words"]);
+    assert_eq!(sizes(&own), 1);
+    let all = advice("--files *");
+    assert_eq!(names(&all, "files"), ["classes.jsa", "libjvm.so", "words.idx"]);
+    assert_eq!(sizes(&all), 1);
+    let some = advice("--files *.jsa");
+    assert_eq!((names(&some, "files"), sizes(&some)), (vec!["classes.jsa".to_string()], 1));
+    assert!(some["command"].as_str().unwrap().contains("--files '*.jsa'"), "{}", some["command"]);
+    // The totals are of all files.
+    for other in [&all, &some] {
+        assert_eq!(other["now"], own["now"]);
+        assert_eq!(other["pages_used"], own["pages_used"]);
+    }
+    let java = own["to_write"][0]["lines"].to_string();
+    assert!(java.contains("downcallHandle") && !java.contains("memmap2"), "{own:#}");
 }
 
 #[test]

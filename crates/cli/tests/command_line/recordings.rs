@@ -6,7 +6,7 @@ use filemap_recording::{Event, EventKind, Header, RecordingMode, Writer};
 use serde_json::Value;
 
 use crate::schema::check;
-use crate::{Scratch, filemap, json, stderr, stdout};
+use crate::{Scratch, filemap, json, skip, stderr, stdout};
 
 /// Two threads on a file of 64 MiB: one touches pages and the other reads.
 fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
@@ -190,4 +190,41 @@ fn trace_import_lists_what_it_lacks() {
     assert!(output.status.success());
     assert_eq!(output.stdout, before);
     assert!(stderr(&output).contains("It shows faults only"));
+}
+
+/// The locale of this machine, which other programs have mapped, does not stop a run on the kernel.
+#[test]
+fn kernel_runs_beside_programs_that_map_the_same_locale() {
+    const LOCALE: &str = "/usr/lib/locale/C.utf8/LC_CTYPE";
+    let Ok(locale) = fs::read(LOCALE) else { return skip("no locale") };
+    if !crate::has_disk() {
+        return;
+    }
+    let scratch = Scratch::new("recording_locale");
+    let data = scratch.file("data", vec![1; 4 << 20]);
+    let mut writer =
+        Writer::new(Vec::new(), "r", &Header::new(RecordingMode::FirstTouches)).unwrap();
+    let mut write = |kind| writer.write(&Event { thread: 0, wait_ns: 0, kind }).unwrap();
+    write(EventKind::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() });
+    write(EventKind::Thread { process: 0, tid: 7 });
+    for (file, (path, size_bytes)) in
+        [(data.as_str(), 4 << 20), (LOCALE, locale.len() as u64)].into_iter().enumerate()
+    {
+        let (file, address) = (file as u32, (file as u64 + 1) << 32);
+        write(EventKind::File { path: path.into(), size_bytes, device: 1, inode: 1 });
+        write(EventKind::Open { file });
+        let (open, length_bytes, offset_bytes) = (file, size_bytes, 0);
+        let (protection, flags) = (1, 2);
+        write(EventKind::Map { open, address, length_bytes, offset_bytes, protection, flags });
+        for page in (0..size_bytes.div_ceil(4096)).rev().step_by(3) {
+            write(EventKind::Touch { mapping: file, page, is_write: false });
+        }
+    }
+    let path = scratch.file("r", writer.finish().unwrap().0);
+    let record = json(&format!("compare {path} --on model,kernel --cold --json -"));
+    let warnings = record["warnings"].to_string();
+    assert!(warnings.contains("a new file of its size stands for 'LC_CTYPE'"), "{warnings}");
+    let read =
+        |cell: usize| record["cells"][cell]["runs"][0]["counters"]["data_pages_read"].as_u64();
+    assert_eq!(read(0), read(1), "{record:#}");
 }

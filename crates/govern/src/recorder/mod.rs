@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
@@ -38,6 +38,12 @@ const MAX_BUFFERED: usize = 1 << 16;
 
 /// Maximum files named with the reason why they are not recorded.
 const MAX_REASONS: usize = 3;
+
+/// Maximum files named whose touches may be missing.
+const MAX_NAMED: usize = 3;
+
+/// Pages that stayed in their process are not reported below one in this many touches.
+const MIN_STAYED_PART: u64 = 100;
 
 /// The `clock` of recordings.
 const CLOCK: &str = "user time of the thread, sampled every 50 ms";
@@ -139,7 +145,6 @@ impl<W> RecordOutcome<W> {
     /// cache, so that a second run starts cold.
     pub fn incomplete_reason(&self, name: &str, totals: Totals) -> Option<String> {
         let lost = totals.lost + self.unknown;
-        let (late, late_pages) = self.tracker.late();
         let (stayed, reclaim_error) = self.tracker.unreclaimed();
         let gaps = self.tracker.gaps();
         let gap = |kind: GapKind| {
@@ -157,31 +162,18 @@ impl<W> RecordOutcome<W> {
                 "the recording in '{name}' may lack touches, as something else changed \
                  fault-around meanwhile; run it again alone"
             )
-        } else if let Some(refused) = self.tracker.refused() {
-            format!(
-                "the recording in '{name}' lacks touches of pages that were read with others, as a \
-                 process could not be made to read single pages: {refused}"
-            )
         } else if let Some(gap) = gap(GapKind::LockedPages) {
             gap
-        } else if late > 0 {
+        } else if gap(GapKind::TouchedPages).is_some() {
             self.files.iter().for_each(drop_cached);
-            let pages = match late_pages {
-                0 => "pages".to_string(),
-                1 => "a page".to_string(),
-                pages => format!("{pages} pages"),
-            };
-            format!(
-                "the recording in '{name}' may lack touches: {pages} of {late} of its mappings \
-                 were read with others before they could be read one at a time; run it again"
-            )
+            self.late_message(name, totals)
         } else if let Some(gap) = gap(GapKind::Advice).or_else(|| gap(GapKind::ReadPages)) {
             gap
         } else if let Some(error) = reclaim_error {
             format!(
                 "the recording in '{name}' lacks touches of pages that were touched before: {error}"
             )
-        } else if stayed > 0 {
+        } else if stayed > 0 && stayed.saturating_mul(MIN_STAYED_PART) >= totals.touches {
             format!(
                 "the recording in '{name}' may lack touches: {stayed} times a page stayed in its \
                  process while more than {MAX_OPEN_PAGES} others were touched, as another mapping \
@@ -190,6 +182,35 @@ impl<W> RecordOutcome<W> {
         } else {
             return None;
         })
+    }
+
+    /// The message for mappings whose pages came together with others: their files, what they are
+    /// worth, the reason and the remedy.
+    fn late_message(&self, name: &str, totals: Totals) -> String {
+        let mut late = self.tracker.late();
+        late.files.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
+        let file = |(path, _): &(PathBuf, u64)| format!("'{}'", path.display());
+        let mut named = late.files.iter().take(MAX_NAMED).map(file).collect::<Vec<_>>().join(", ");
+        if late.files.len() > MAX_NAMED {
+            named += &format!(" and {} more files", late.files.len() - MAX_NAMED);
+        }
+        let reason = match self.tracker.refused() {
+            Some(refused) => format!("a process could not be made to read single pages: {refused}"),
+            None if self.tracker.has_fault_around() => {
+                "they were mapped with others before each could be recorded alone; as root, \
+                 --change-settings prevents that"
+                    .to_string()
+            }
+            None => "they were mapped with others before each could be recorded alone; commands \
+                     take them as not touched"
+                .to_string(),
+        };
+        format!(
+            "the recording in '{name}' may lack the touches of {} pages of {named} ({} touches of \
+             pages were recorded): {reason}",
+            late.pages.max(late.mappings),
+            totals.touches
+        )
     }
 
     /// The message for a recording without a single touch or read.

@@ -145,7 +145,11 @@ impl ApproximationCounts {
         [
             count_text(self.truncations, "change of the size", "of a file", "left out"),
             (self.processes > 1).then(|| {
-                format!("its {} processes are threads with mappings of their own", self.processes)
+                format!(
+                    "the job has one process, in which the {} recorded ones are threads, each with \
+                     mappings of its own",
+                    self.processes
+                )
             }),
             count_text(
                 self.inherited_mappings,
@@ -209,7 +213,7 @@ impl GapKind {
                 format!("lacks {} or more of files {closed}", plural(count, "read"))
             }
             GapKind::TouchedPages => format!(
-                "may lack the touches of {}, which were mapped together with others",
+                "may lack the touches of up to {}, which were mapped together with others",
                 plural(count, "page")
             ),
             GapKind::LockedPages => format!(

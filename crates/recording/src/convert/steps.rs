@@ -18,6 +18,9 @@ use super::gather::{RecordedFile, RecordedProgram};
 use super::{Conversion, ExistingFile};
 use crate::event::MappingPages;
 
+/// A process is not reported as one of several below one page in this many of those used.
+const MIN_PROCESS_PART: u64 = 100;
+
 /// Names of tables by recorded index; empty for those that the job does not use.
 #[derive(Debug, Default)]
 struct TableNames {
@@ -107,7 +110,7 @@ impl RecordedProgram {
     fn add_threads(&mut self, spec: &mut JobSpec, tables: &TableNames) {
         let mut names = UniqueNames::default();
         let threads = std::mem::take(&mut self.threads);
-        let mut processes = HashSet::new();
+        let mut pages_of: HashMap<u32, u64> = HashMap::new();
         let kept: Vec<JobThread> =
             threads.into_iter().map(|thread| self.job_thread(thread, tables)).collect();
         let mut name_of = vec![String::new(); kept.len()];
@@ -122,6 +125,8 @@ impl RecordedProgram {
             if thread.steps.is_empty() {
                 continue;
             }
+            let pages = pages_of.entry(thread.process).or_default();
+            *pages += thread.steps.iter().map(|(step, _)| self.step_pages(step)).sum::<u64>();
             let after = |step_ref: &StepRef| {
                 let phase = *phases_of[step_ref.thread as usize].get(step_ref.step)? as u64;
                 let thread = name_of[step_ref.thread as usize].clone();
@@ -132,7 +137,6 @@ impl RecordedProgram {
                 ..self.phase(step, tables)
             });
             let phase: Vec<ThreadPhaseSpec> = phases.collect();
-            processes.insert(thread.process);
             self.approximations.has_think_times |=
                 phase.iter().any(|phase| phase.think_ns.is_some());
             spec.thread.push(ThreadSpec {
@@ -141,8 +145,21 @@ impl RecordedProgram {
                 ..ThreadSpec::default()
             });
         }
-        (self.approximations.processes, self.approximations.threads) =
-            (processes.len(), spec.thread.len());
+        let all: u64 = pages_of.values().sum();
+        let matters = |pages: &&u64| **pages > 0 && pages.saturating_mul(MIN_PROCESS_PART) >= all;
+        self.approximations.processes = pages_of.values().filter(matters).count();
+        self.approximations.threads = spec.thread.len();
+    }
+
+    /// Pages that `step` uses, with repetitions.
+    fn step_pages(&self, step: &DraftStep) -> u64 {
+        match step {
+            DraftStep::Touch { pages, .. } => pages.len() as u64,
+            DraftStep::Read { length_bytes, offsets, .. } => {
+                offsets.len() as u64 * length_bytes.div_ceil(self.page_size)
+            }
+            _ => 0,
+        }
     }
 
     /// The steps of `thread` that the job keeps, merged where dropped steps separated them.

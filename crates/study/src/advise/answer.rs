@@ -13,7 +13,7 @@ use crate::verdict::{Margin, Verdict};
 pub const LATENCIES: [f64; 3] = [1.0, 0.5, 2.0];
 
 /// Relative difference in time or pages below which two changes are equally good.
-const TIE_SHARE: f64 = 0.10;
+pub(super) const TIE_SHARE: f64 = 0.10;
 
 /// The figures by which runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]

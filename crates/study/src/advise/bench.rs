@@ -7,8 +7,8 @@ use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
 
 use super::answer::{Answer, LATENCIES};
-use super::record::{AdviceCondition, AdviceTrial, FileAdvice};
-use super::{AdviceChange, AdviseRecord, FileContents, TrialOutcome, apply, candidates};
+use super::record::{AdviceCondition, AdviceTrial, FileAdvice, LeftOutFile, ReadAheadDevice};
+use super::{AdviceChange, AdviseRecord, FileFacts, ProgramFacts, TrialOutcome, apply, candidates};
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::parallel;
@@ -28,8 +28,10 @@ pub struct AdviseBench<'a, E> {
     pub program: &'a Job,
     /// The machine profile.
     pub profile: Profile,
-    /// Kind of content of each file.
-    pub contents: &'a [FileContents],
+    /// Facts about each file.
+    pub files: &'a [FileFacts],
+    /// The program, if it was recorded.
+    pub recorded: Option<ProgramFacts>,
     /// Engines, which show progress.
     pub engines: &'a E,
 }
@@ -49,22 +51,29 @@ impl<E: Engines> AdviseBench<'_, E> {
         let now = now.into_iter().flatten().next().expect("it has run before");
         let file = |number: usize| FileAdvice {
             name: program.files[number].name.clone(),
-            contents: self.contents.get(number).copied().unwrap_or_default(),
+            contents: self.files[number].contents,
             pages_read: now.files[number],
             pages_used: used.files[number],
             answer: Answer::default(),
             number,
         };
-        let alone = candidates::candidate_changes(program, &used, &now)
+        let counting = now.files_that_count();
+        let answered: Vec<usize> =
+            counting.iter().copied().filter(|file| self.files[*file].is_answered).collect();
+        let alone = candidates::candidate_changes(program, &used, &answered)
             .into_iter()
             .map(|change| vec![change]);
         let mut advice = AdviseRecord {
             schema: SCHEMA,
             kind: RecordKind::Advise,
             page_bytes,
+            program: self.recorded.clone(),
             read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
             latency_ns: self.profile.device.latency_ns,
-            files: now.files_that_count().into_iter().map(file).collect(),
+            pages_used: used.files.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)),
+            files: answered.into_iter().map(file).collect(),
+            left_out: self.left_out(&now),
+            read_ahead_devices: self.read_ahead_devices(&counting),
             tried: self.try_changes(alone.collect())?,
             now,
             ..AdviseRecord::default()
@@ -73,6 +82,36 @@ impl<E: Engines> AdviseBench<'_, E> {
         let mut advice = advice.with_conclusions(name, shown);
         advice.conditions = self.conditions(&advice)?;
         Ok((advice, run))
+    }
+
+    /// Files that were read but get no answer, the most read first.
+    fn left_out(&self, now: &TrialOutcome) -> Vec<LeftOutFile> {
+        let is_left_out = |file: &usize| now.files[*file] > 0 && !self.files[*file].is_answered;
+        let mut files: Vec<usize> = (0..now.files.len()).filter(is_left_out).collect();
+        files.sort_by_key(|file| std::cmp::Reverse(now.files[*file]));
+        let left_out = |file: usize| LeftOutFile {
+            name: self.program.files[file].name.clone(),
+            contents: self.files[file].contents,
+            pages_read: now.files[file],
+        };
+        files.into_iter().map(left_out).collect()
+    }
+
+    /// The devices of `files`.
+    fn read_ahead_devices(&self, files: &[usize]) -> Vec<ReadAheadDevice> {
+        let mut devices: Vec<ReadAheadDevice> = Vec::new();
+        for setting in files.iter().filter_map(|file| self.files[*file].read_ahead.as_ref()) {
+            let path = setting.path.display().to_string();
+            match devices.iter_mut().find(|known| known.setting == path) {
+                Some(known) => known.files += 1,
+                None => devices.push(ReadAheadDevice {
+                    device: setting.device.clone(),
+                    setting: path,
+                    files: 1,
+                }),
+            }
+        }
+        devices
     }
 
     fn try_changes(&self, changes: Vec<Vec<AdviceChange>>) -> Result<Vec<AdviceTrial>, Error> {
@@ -158,18 +197,24 @@ impl<E: Engines> AdviseBench<'_, E> {
         let tried = tried
             .filter_map(|(trial, outcome)| Some(AdviceTrial::new(trial.does.clone(), outcome?)));
         let record = AdviseRecord { now, tried: tried.collect(), ..AdviseRecord::default() };
-        let best = record.answer_among(|_| true).best;
+        let best = record.whole_answer().best;
         condition.best = best.map(|at| record.tried[at].label());
         condition.now = Some(record.now);
         Ok(condition)
     }
 }
 
-/// Pairs of the best changes of each kind.
+/// Pairs of the best changes of each kind, with one readahead size in all of them.
 fn pairs(advice: &AdviseRecord) -> Vec<Vec<AdviceChange>> {
     let now = advice.now.figures();
-    let helps = |advice_trial: &&AdviceTrial| advice_trial.outcome.figures().helps(now);
-    let mut helping: Vec<&AdviceTrial> = advice.tried.iter().filter(helps).collect();
+    let best_size = advice.read_ahead_answer().best;
+    let helps = |(at, tried): &(usize, &AdviceTrial)| {
+        let is_other_size =
+            matches!(tried.does[..], [AdviceChange::ReadAhead(_)]) && best_size != Some(*at);
+        !is_other_size && tried.outcome.figures().helps(now)
+    };
+    let mut helping: Vec<&AdviceTrial> =
+        advice.tried.iter().enumerate().filter(helps).map(|(_, tried)| tried).collect();
     helping.sort_by_key(|trial| trial.outcome.elapsed_ns);
     let mut best: Vec<&AdviceChange> = Vec::new();
     for change in helping.into_iter().map(|trial| &trial.does[0]) {

@@ -4,7 +4,7 @@ use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{Job, Madvise, NamedMapping, ProgramStep, UsedParts};
 
 use super::apply::{is_file_advice, is_prefetch_of, is_read_advice};
-use super::{AdviceChange, AdviceTarget, TrialOutcome};
+use super::{AdviceChange, AdviceTarget};
 
 /// Maximum number of files with advice of their own.
 const MAX_ADVISED_FILES: usize = 6;
@@ -16,18 +16,17 @@ const MAX_ADVISED_MAPPINGS: usize = 4;
 const MIN_DENSITY: u64 = 4;
 
 /// Readahead sizes to try, in KiB.
-const READ_AHEAD_KB: [u64; 6] = [0, 64, 128, 512, 2048, 8192];
+const READ_AHEAD_KB: [u64; 8] = [0, 16, 32, 64, 128, 512, 2048, 8192];
 
 /// Fault-around sizes to try besides one page, in bytes.
 const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
 
 const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
 
-/// All changes to try for `program`, whose unchanged outcome is `now`.
-pub fn candidate_changes(program: &Job, used: &UsedParts, now: &TrialOutcome) -> Vec<AdviceChange> {
+/// All changes to try for `program`, with advice for the first few of `files`.
+pub fn candidate_changes(program: &Job, used: &UsedParts, files: &[usize]) -> Vec<AdviceChange> {
     let mut changes = Vec::new();
-    // Files below the share that counts get no advice.
-    for file in now.files_that_count().into_iter().take(MAX_ADVISED_FILES) {
+    for file in files.iter().copied().take(MAX_ADVISED_FILES) {
         let mappings = targets(program, used, file);
         for on in &mappings {
             let others = HINTS.into_iter().filter(|hint| !has_advice(program, on, *hint));
@@ -121,20 +120,22 @@ fn file_advice(program: &Job, file: usize) -> Vec<AdviceChange> {
 mod tests {
     use filemap_core::units::PageCount;
 
-    use super::super::tests::{outcome, program_of};
+    use super::super::tests::program_of;
     use super::*;
 
     fn labels(phases: &str, advice: &str) -> Vec<String> {
         let mut program = program_of("64m", advice, phases);
         program.machine.read_ahead = PageCount(32);
-        candidate_changes(&program, &program.used_parts(), &outcome(9, 1))
+        candidate_changes(&program, &program.used_parts(), &[0])
             .iter()
             .map(AdviceChange::label)
             .collect()
     }
 
-    const ELSEWHERE: [&str; 8] = [
+    const ELSEWHERE: [&str; 10] = [
         "read_ahead_kb=0",
+        "read_ahead_kb=16",
+        "read_ahead_kb=32",
         "read_ahead_kb=64",
         "read_ahead_kb=512",
         "read_ahead_kb=2048",

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::TrialFigures;
 
-/// Minimum share of all pages read for a file to count.
-const MIN_FILE_SHARE: f64 = 0.01;
+/// Minimum share of all pages read for a file to count, and of pages or time for a change to be
+/// worth naming.
+const MIN_SHARE: f64 = 0.01;
 
 /// Outcome of a run in the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -71,9 +72,16 @@ impl TrialOutcome {
         TrialFigures { pages: self.files[file] as f64, ..self.figures() }
     }
 
+    /// Whether this outcome of a change saves enough of what `now` reads or takes.
+    pub(super) fn is_worth_naming(&self, now: &TrialOutcome) -> bool {
+        let saves =
+            |own: u64, now: u64| now as f64 - own as f64 >= now as f64 * MIN_SHARE && own < now;
+        saves(self.data_pages_read, now.data_pages_read) || saves(self.elapsed_ns, now.elapsed_ns)
+    }
+
     /// Files that count, the most read first.
     pub fn files_that_count(&self) -> Vec<usize> {
-        let least = self.data_pages_read as f64 * MIN_FILE_SHARE;
+        let least = self.data_pages_read as f64 * MIN_SHARE;
         let counts = |file: &usize| self.files[*file] > 0 && self.files[*file] as f64 >= least;
         let mut files: Vec<usize> = (0..self.files.len()).filter(counts).collect();
         files.sort_by_key(|file| std::cmp::Reverse(self.files[*file]));

@@ -3,10 +3,10 @@
 use filemap_job::record::RecordKind;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Candidate, TrialFigures};
+use super::answer::{Answer, Candidate, TIE_SHARE, TrialFigures};
 use super::check::Check;
 use super::source_changes::SourceChange;
-use super::{AdviceChange, FileContents, TrialOutcome};
+use super::{AdviceChange, FileContents, ProgramFacts, TrialOutcome};
 use crate::footer::Footer;
 
 /// Record of `filemap advise`.
@@ -35,10 +35,22 @@ pub struct AdviseRecord {
     /// Base page size in bytes.
     pub page_bytes: u64,
     pub read_ahead_kb: u64,
+    /// The program, if it was recorded; not serialized.
+    #[serde(skip)]
+    pub(super) program: Option<ProgramFacts>,
     /// Latency of the machine profile in nanoseconds.
     pub latency_ns: u64,
+    /// Distinct pages used of all files.
+    #[serde(default)]
+    pub pages_used: u64,
     /// The answer for each file, the most read first.
     pub files: Vec<FileAdvice>,
+    /// Files that were read but get no answer. They count in all totals.
+    #[serde(default)]
+    pub left_out: Vec<LeftOutFile>,
+    /// The devices of the files that count, as far as they are known.
+    #[serde(default)]
+    pub read_ahead_devices: Vec<ReadAheadDevice>,
     /// The answer for the whole program.
     pub answer: Answer,
     pub now: TrialOutcome,
@@ -61,6 +73,26 @@ pub struct FileAdvice {
     /// Index in the job; not serialized.
     #[serde(skip)]
     pub(super) number: usize,
+}
+
+/// A file without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct LeftOutFile {
+    pub name: String,
+    pub contents: FileContents,
+    pub pages_read: u64,
+}
+
+/// A device whose readahead size can be set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ReadAheadDevice {
+    /// The disk, such as `vda`, or the filesystem.
+    pub device: String,
+    /// The file of sysfs that sets it.
+    pub setting: String,
+    /// Number of files of the program on it.
+    pub files: usize,
 }
 
 /// A trial.
@@ -113,6 +145,11 @@ impl AdviceTrial {
         Candidate { at, figures, reach }
     }
 
+    /// Whether it has a setting that affects every program.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.does.iter().any(AdviceChange::is_for_all)
+    }
+
     /// Whether it affects no file other than `file`.
     pub(super) fn is_about(&self, file: usize) -> bool {
         self.does.iter().all(|change| change.file().is_none_or(|number| number == file))
@@ -132,12 +169,42 @@ impl AdviseRecord {
         Answer::choose(self.now.figures(), candidates)
     }
 
-    /// The answer for one file, among its own changes and the global ones.
+    /// The answer for one file, among the changes that the program or its owner makes for it alone.
     pub(super) fn file_answer(&self, file: usize) -> Answer {
-        let is_own = |tried: &AdviceTrial| tried.does.len() == 1 && tried.is_about(file);
+        let is_own = |tried: &AdviceTrial| {
+            tried.does.len() == 1
+                && tried.is_about(file)
+                && !tried.is_for_all()
+                && tried.outcome.is_worth_naming(&self.now)
+        };
         let own = self.tried.iter().enumerate().filter(|(_, tried)| is_own(tried));
         let candidates =
             own.map(|(at, tried)| tried.candidate(at, tried.outcome.file_figures(file)));
         Answer::choose(self.now.file_figures(file), candidates)
+    }
+
+    /// The best readahead size for all files together: of those that are about as fast as the
+    /// fastest at the latency of the profile, the one that reads least.
+    pub(super) fn read_ahead_answer(&self) -> Answer {
+        let is_size = |at: &usize| matches!(self.tried[*at].does[..], [AdviceChange::ReadAhead(_)]);
+        let sizes: Vec<usize> = (0..self.tried.len()).filter(is_size).collect();
+        let time = |at: &usize| self.tried[*at].outcome.elapsed_ns as f64;
+        let fastest = sizes.iter().map(time).fold(f64::INFINITY, f64::min);
+        let is_fast = |at: usize| time(&at) <= fastest * (1.0 + TIE_SHARE);
+        self.answer_among(|at| sizes.contains(&at) && is_fast(at))
+    }
+
+    /// The answer for the whole program and machine. It has no other readahead size than
+    /// [`AdviseRecord::read_ahead_answer`].
+    pub(super) fn whole_answer(&self) -> Answer {
+        let size = self.read_ahead_answer().best;
+        let is_other_size =
+            |at: usize| matches!(self.tried[at].does[..], [AdviceChange::ReadAhead(_)]);
+        self.answer_among(|at| !is_other_size(at) || size == Some(at))
+    }
+
+    /// The answer without settings that affect every program.
+    pub(super) fn own_answer(&self) -> Answer {
+        self.answer_among(|at| !self.tried[at].is_for_all())
     }
 }

@@ -100,8 +100,8 @@ impl AdviseRecord {
 
     /// Headline figures: unchanged, and with the answer.
     fn cards(&self) -> Vec<Card> {
-        let used = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.pages_used));
-        let used = format!("the program uses {}", bytes(used as f64 * self.page_bytes as f64));
+        let used = bytes(self.pages_used as f64 * self.page_bytes as f64);
+        let used = format!("the program uses {used}");
         let two = |of: &TrialOutcome, how: &str, [read, took]: [String; 2]| {
             [
                 Card::new(format!("read {how}"), bytes(self.bytes_read(of)), read),

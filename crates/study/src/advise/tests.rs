@@ -60,6 +60,7 @@ pub fn tried(now: TrialOutcome, changes: Vec<(AdviceChange, TrialOutcome)>) -> A
         changes.into_iter().map(|(change, outcome)| AdviceTrial::new(vec![change], outcome));
     AdviseRecord {
         files: vec![file],
+        pages_used: 3000,
         now,
         tried: tried.collect(),
         page_bytes: 4096,

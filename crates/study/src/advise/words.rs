@@ -2,12 +2,18 @@
 
 use super::answer::Answer;
 use super::record::{AdviceTrial, FileAdvice};
-use super::source_changes::{self, SourceChange};
-use super::{AdviceChange, AdviseRecord, FileContents, TrialOutcome};
+use super::source_changes::{self, SourceChange, SourceContext};
+use super::{AdviceChange, AdviseRecord, FileContents, TrialOutcome, for_all};
 use filemap_report::units::{number, time};
 
 /// Maximum number of ties named.
 const MAX_NAMED_TIES: usize = 3;
+
+/// Maximum number of files without an answer that are named.
+const MAX_NAMED_FILES: usize = 3;
+
+/// Files without an answer are not named below one page in this many.
+const MIN_NAMED_PART: u64 = 100;
 
 /// Ratio of pages read to pages used up to which there is nothing to gain.
 const USES_WHAT_IT_READS: f64 = 1.10;
@@ -17,7 +23,7 @@ impl AdviseRecord {
     /// command of the program if known.
     pub(super) fn with_conclusions(mut self, name: &str, program: Option<&str>) -> Self {
         self.name = name.to_string();
-        self.answer = self.answer_among(|_| true);
+        self.answer = self.whole_answer();
         let answers: Vec<Answer> =
             self.files.iter().map(|file| self.file_answer(file.number)).collect();
         self.files.iter_mut().zip(answers).for_each(|(file, answer)| file.answer = answer);
@@ -32,22 +38,45 @@ impl AdviseRecord {
     }
 }
 
-/// The answer for each file, and for the program.
+/// The answer for each file, for the program, and for the machine.
 fn lines(advice: &AdviseRecord) -> Vec<String> {
     let mut lines: Vec<String> = advice.files.iter().map(|file| line(advice, file)).collect();
-    let rest = advice.now.files.len() - advice.files.len();
-    if rest > 0 {
-        let plural = if rest == 1 { "file reads" } else { "files read" };
-        lines.push(format!("{rest} more {plural} next to nothing."));
-    }
+    lines.extend(left_out(advice));
     // A single change is already named by the file's line.
-    lines.extend(advice.best().filter(|best| best.does.len() > 1).map(|best| {
-        let pages = number(best.outcome.data_pages_read as f64);
-        let times = change_text(&best.outcome, &advice.now);
-        let price = price(best.outcome.data_pages_read, advice.now.data_pages_read);
-        format!("Together: {}: {pages} pages, {times}{price}.", best.label())
-    }));
+    let own = advice.own_answer().best.map(|best| &advice.tried[best]);
+    lines.extend(own.filter(|best| best.does.len() > 1).map(|best| together(advice, best)));
+    lines.extend(for_all::lines(advice));
     lines
+}
+
+/// The line for `best`, several changes.
+pub(super) fn together(advice: &AdviseRecord, best: &AdviceTrial) -> String {
+    let pages = number(best.outcome.data_pages_read as f64);
+    let times = change_text(&best.outcome, &advice.now);
+    let price = price(best.outcome.data_pages_read, advice.now.data_pages_read);
+    format!("Together: {}: {pages} pages, {times}{price}.", best.label())
+}
+
+/// The files that get no answer.
+fn left_out(advice: &AdviseRecord) -> Option<String> {
+    let least = advice.now.data_pages_read / MIN_NAMED_PART;
+    let pages: u64 = advice.left_out.iter().map(|file| file.pages_read).sum();
+    if pages == 0 || pages < least {
+        return None;
+    }
+    let named = advice.left_out.iter().take(MAX_NAMED_FILES).map(|file| file.name.as_str());
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match advice.left_out.len().saturating_sub(MAX_NAMED_FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let is_system = advice.left_out.iter().all(|file| file.contents.is_of_system());
+    let why = if is_system { "files of the system" } else { "files that --files does not match" };
+    Some(format!(
+        "No advice for {named}{more}: {why}, with {} of {} pages; --files '*' is about all.",
+        number(pages as f64),
+        number(advice.now.data_pages_read as f64)
+    ))
 }
 
 fn line(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
@@ -80,40 +109,18 @@ fn line(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
     );
     line += &tie(advice, &file_advice.answer);
     line += &frugal(advice, file_advice);
-    line += &for_this_program(advice, file_advice.number, best);
     line
 }
 
-/// The fastest change limited to this program, if `best` affects every program.
-fn for_this_program(advice: &AdviseRecord, file: usize, best: &AdviceTrial) -> String {
-    let is_own =
-        |advice_trial: &AdviceTrial| advice_trial.does.iter().all(|change| !change.is_for_all());
-    if is_own(best) {
-        return String::new();
-    }
-    let now = advice.now.file_figures(file);
-    let helps = |advice_trial: &&AdviceTrial| {
-        is_own(advice_trial)
-            && advice_trial.is_about(file)
-            && advice_trial.outcome.file_figures(file).helps(now)
-    };
-    let own = advice.tried.iter().filter(helps).min_by_key(|trial| trial.outcome.elapsed_ns);
-    own.map_or(String::new(), |own| {
-        format!(
-            " That is a setting for every program. For this one alone: {}: {} pages, {}.",
-            own.label(),
-            number(own.outcome.files[file] as f64),
-            time(own.outcome.elapsed_ns as f64)
-        )
-    })
-}
+/// The sentence for an answer that is no better than doing nothing at another latency.
+pub(super) const TIES_WITH_NOW: &str = " It is a tie with doing nothing: at half or double the \
+                                        device's latency it gains nothing worth the change.";
 
 /// The ties, and whether doing nothing ties.
 fn tie(advice: &AdviseRecord, Answer { ties, ties_with_now, .. }: &Answer) -> String {
     let mut text = String::new();
     if *ties_with_now {
-        text += " It is a tie with doing nothing: at half or double the device's latency it \
-                 gains nothing worth the change.";
+        text += TIES_WITH_NOW;
     }
     if !ties.is_empty() {
         let named = ties.iter().take(MAX_NAMED_TIES).map(|tie| advice.tried[*tie].label());
@@ -152,7 +159,7 @@ fn frugal(advice: &AdviseRecord, file_advice: &FileAdvice) -> String {
 }
 
 /// `0.4 s instead of 1.6 s`.
-fn change_text(own: &TrialOutcome, now: &TrialOutcome) -> String {
+pub(super) fn change_text(own: &TrialOutcome, now: &TrialOutcome) -> String {
     format!("{} instead of {}", time(own.elapsed_ns as f64), time(now.elapsed_ns as f64))
 }
 
@@ -167,19 +174,19 @@ fn times(read: u64, used: u64) -> String {
 /// Code for the answers, each once.
 fn source_changes(advice: &AdviseRecord) -> Vec<SourceChange> {
     let mut changes: Vec<&AdviceChange> = Vec::new();
-    for answer in advice.files.iter().map(|file| &file.answer).chain([&advice.answer]) {
-        let best = answer.best.iter().flat_map(|best| &advice.tried[*best].does);
-        // A machine-wide setting is not worth a tie with doing nothing.
-        for change in best.filter(|change| !(answer.ties_with_now && change.is_for_all())) {
-            if !changes.contains(&change) {
-                changes.push(change);
-            }
+    let of_files = advice.files.iter().filter_map(|file| file.answer.best);
+    let best = of_files.chain(advice.own_answer().best).chain(for_all::named(advice));
+    for change in best.flat_map(|best| &advice.tried[best].does) {
+        if !changes.contains(&change) {
+            changes.push(change);
         }
     }
     let of_change = |change: &AdviceChange| {
         let file = advice.files.iter().find(|file| change.file() == Some(file.number));
         let contents = file.map_or(FileContents::Other, |file| file.contents);
-        SourceChange { change: change.label(), lines: source_changes::lines(change, contents) }
+        let devices = &advice.read_ahead_devices;
+        let context = SourceContext { contents, program: advice.program.as_ref(), devices };
+        SourceChange { change: change.label(), lines: source_changes::lines(change, context) }
     };
     let written = changes.into_iter().map(of_change);
     written.filter(|written| !written.lines.is_empty()).collect()
@@ -203,7 +210,9 @@ fn governed(advice: &AdviseRecord, program: &str) -> Option<String> {
 mod tests {
     use filemap_core::address::vma::ReadHint;
 
+    use super::super::record::{LeftOutFile, ReadAheadDevice};
     use super::super::tests::{on, outcome, tried};
+    use super::super::{AdviceTarget, ProgramFacts};
     use super::*;
 
     /// The words for a database with `used_pages` used: lines, places of code, the governor's
@@ -216,6 +225,7 @@ mod tests {
         let mut advice = tried(now, trials);
         advice.files[0].pages_used = used_pages;
         advice.files[0].contents = FileContents::Lmdb;
+        advice.program = Some(ProgramFacts::default());
         let advice = advice.with_conclusions("lookups", Some("./lookups data.mdb"));
         let written = advice.to_write.into_iter().flat_map(|SourceChange { change, lines }| {
             let places: Vec<String> = lines.into_iter().map(|line| line.place).collect();
@@ -237,9 +247,13 @@ mod tests {
             [
                 "data.mdb reads 545 166 pages for 3624 touched (150x). madvise(MADV_RANDOM) on \
                  data.mdb: 3624 pages (1.0x), 430 ms instead of 1.60 s. Tied with it in time: \
-                 read_ahead_kb=0, filemap govern.",
+                 filemap govern.",
+                "The readahead size of its device, a setting of every program there, is best as 0 \
+                 KiB (8192 KiB now): 3624 pages, 420 ms instead of 1.60 s.",
                 "What to write for MADV_RANDOM on data.mdb:",
-                "LMDB C Python Rust",
+                "LMDB C",
+                "What to write for read_ahead_kb=0:",
+                "As root",
                 "Where the program cannot be changed: filemap govern -- ./lookups data.mdb: 3700 \
                  instead of 545 166 pages, 440 ms instead of 1.60 s.",
             ]
@@ -253,7 +267,74 @@ mod tests {
             (AdviceChange::Governor, outcome(3900, 150)),
         ];
         let words = words_for(outcome(545_166, 1600), 3624, trials);
-        assert!(words[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
+        assert!(words[0].ends_with("filemap govern: 3900 pages (1.1x), 150 ms instead of 1.60 s."));
+        assert!(words[1].contains("is best as 64 KiB (8192 KiB now): 4000 pages"), "{words:?}");
+    }
+
+    /// Each file is best read with another size, and the device has one.
+    #[test]
+    fn a_device_has_one_readahead_size_which_is_named_last() {
+        let of_two = |files: [u64; 2], ms: u64| TrialOutcome {
+            data_pages_read: files.iter().sum(),
+            files: files.to_vec(),
+            ..outcome(0, ms)
+        };
+        let random = |file: usize, name: &str| {
+            AdviceChange::Madvise(AdviceTarget { file, ..on(name) }, ReadHint::Random)
+        };
+        let mut advice = tried(
+            of_two([30_000, 10_000], 400),
+            vec![
+                (AdviceChange::ReadAhead(64), of_two([2000, 9000], 150)),
+                (AdviceChange::ReadAhead(512), of_two([12_000, 3000], 200)),
+                (random(0, "index"), of_two([1000, 10_000], 180)),
+                (random(1, "log"), of_two([30_000, 9960], 399)),
+            ],
+        );
+        let mut both = AdviceTrial::new(
+            vec![AdviceChange::ReadAhead(64), random(0, "index")],
+            of_two([1000, 9000], 110),
+        );
+        both.changes.reverse();
+        advice.tried.push(both);
+        let second = FileAdvice { name: "log".to_string(), number: 1, ..advice.files[0].clone() };
+        advice.files[0].name = "index".to_string();
+        advice.files.push(second);
+        let (device, setting) =
+            ("vda".to_string(), "/sys/block/vda/queue/read_ahead_kb".to_string());
+        advice.read_ahead_devices = vec![ReadAheadDevice { device, setting, files: 2 }];
+        let advice = advice.with_conclusions("", None);
+        let words = &advice.words;
+        assert!(words[0].contains("madvise(MADV_RANDOM) on index"), "{words:?}");
+        // Worth 40 of 40 000 pages and no time.
+        assert!(words[1].contains("Nothing that was tried"), "{words:?}");
+        assert_eq!(
+            words[2..],
+            ["The readahead size of vda, a setting of every program there, is best as 64 KiB for \
+              the 2 files on it (8192 KiB now): 11 000 pages, 150 ms instead of 400 ms. Together \
+              with MADV_RANDOM on index: 10 000 pages, 110 ms."]
+        );
+        let sizes = words.iter().filter(|line| line.contains("read_ahead_kb=")).count();
+        assert_eq!(sizes, 0, "{words:?}");
+        let written = advice.to_write.last().unwrap();
+        assert!(written.lines[0].text.starts_with("echo 64 > /sys/block/vda/queue/read_ahead_kb"));
+    }
+
+    #[test]
+    fn files_without_an_answer_are_counted() {
+        let mut advice = tried(outcome(1000, 100), Vec::new());
+        let file = |name: &str, pages_read| LeftOutFile {
+            name: name.to_string(),
+            contents: FileContents::Program,
+            pages_read,
+        };
+        advice.left_out = vec![file("libjvm.so", 300), file("libc.so.6", 100)];
+        let words = advice.clone().with_conclusions("", None).words;
+        let expected = "No advice for libjvm.so, libc.so.6: files of the system, with 400 of 1000 \
+                        pages; --files '*' is about all.";
+        assert_eq!(words[1], expected);
+        advice.left_out = vec![file("LC_CTYPE", 9)];
+        assert_eq!(advice.with_conclusions("", None).words.len(), 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod advised_mapping;
 mod held_pages;
+mod late;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -26,6 +27,7 @@ use crate::recorder::file_filter::ProcessFile;
 use crate::run_directory::run_directory;
 use advised_mapping::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
+pub use late::LateMappings;
 
 /// Time limit of an attempt to hold a thread: zero tries each thread of the process once.
 const SINGLE_ROUND: Duration = Duration::ZERO;
@@ -79,9 +81,7 @@ pub struct SinglePages {
     /// The first refusal that is not worth a retry.
     pub refused: Option<Refusal>,
     /// Mappings that were touched before they were advised.
-    late: u64,
-    /// Known number of pages of these mappings whose touches may be missing.
-    late_pages: u64,
+    late: LateMappings,
 }
 
 /// A call of madvise(2) that was injected, or may have been.
@@ -171,8 +171,7 @@ impl SinglePages {
             populating: Vec::new(),
             own: VecDeque::new(),
             refused: None,
-            late: 0,
-            late_pages: 0,
+            late: LateMappings::default(),
         }
     }
 
@@ -201,8 +200,9 @@ impl SinglePages {
             return;
         }
         let faults = source.faulted_pages(event.pid, range, event.at_ns, u64::MAX).len() as u64;
-        self.late += u64::from(faults > 0);
-        self.late_pages += faults.saturating_sub(1);
+        if faults > 0 {
+            self.late.add(range, faults - 1);
+        }
     }
 
     /// Advises a mapping, or queues it for a retry, by which time its faults may have been taken
@@ -300,7 +300,7 @@ impl SinglePages {
             let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
             self.end_own_advice(attempt.event.pid, from_ns, is_unfinished);
             let is_at_return = result.as_ref().is_ok_and(|report| report.is_at_mmap_return);
-            if self.is_settled(result, &SINGLE_PAGE_ADVICE) {
+            if self.is_settled(&attempt.range, result, &SINGLE_PAGE_ADVICE) {
                 self.on_advised(source, attempt, is_at_return);
             } else {
                 self.retry_later(attempt);
@@ -318,7 +318,7 @@ impl SinglePages {
             let retry = Retry { interval, previous, was_mapped_before };
             self.pending.push(PendingMapping { event, range, next_try, retry });
         } else {
-            self.late += 1;
+            self.late.add_all(&range);
         }
     }
 
@@ -338,10 +338,14 @@ impl SinglePages {
         self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
         let (id, drops) = (range.file.as_ref().map(|file| file.id), self.drops_of(range));
         self.drops.extend(id.map(|id| (id, drops + 1)));
-        self.late += u64::from(self.drops_files && drops >= MAX_DROPS);
+        if self.drops_files && drops >= MAX_DROPS {
+            self.late.add_all(range);
+        }
         let Some(file) = file.filter(|_| source.read_events().is_ok()) else { return };
         if range.is_private_writable() {
-            self.late += u64::from(attempt.is_populated);
+            if attempt.is_populated {
+                self.late.add_all(range);
+            }
             return drop_pages(&file);
         }
         if attempt.is_populated {
@@ -351,8 +355,9 @@ impl SinglePages {
             } else {
                 range.length_bytes.div_ceil(page_size())
             };
-            self.late_pages += missing;
-            self.late += u64::from(missing > 0);
+            if missing > 0 {
+                self.late.add(range, missing);
+            }
             return;
         }
         let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
@@ -384,10 +389,11 @@ impl SinglePages {
             more_arrive = held.get().is_some_and(HeldPages::more_arrive);
         }
         if !was_mapped_before {
-            self.late_pages += late_pages;
             // The process exited before it could be advised.
             let was_missed = self.has_fault_around && held.get().is_none() && faults > 0;
-            self.late += u64::from(late_pages > 0 || more_arrive || was_missed);
+            if late_pages > 0 || more_arrive || was_missed {
+                self.late.add(range, late_pages.max(1));
+            }
         }
     }
 
@@ -404,14 +410,16 @@ impl SinglePages {
         self.inject(event, range, &SINGLE_PAGE_ADVICE, then)
     }
 
-    /// The number of mappings that were touched before they were advised, or never were.
-    pub fn late(&self) -> u64 {
-        self.late + self.pending.len() as u64
+    /// Mappings that were touched before they were advised, or never were.
+    pub fn late(&self) -> LateMappings {
+        let mut late = self.late.clone();
+        self.pending.iter().for_each(|mapping| late.add_all(&mapping.range));
+        late
     }
 
-    /// The known number of pages of these mappings whose touches may be missing.
-    pub fn late_pages(&self) -> u64 {
-        self.late_pages
+    /// Whether a fault maps cached pages around it.
+    pub fn has_fault_around(&self) -> bool {
+        self.has_fault_around
     }
 
     /// Whether the page at an address may be reclaimed: it belongs to the file of an advised
@@ -575,7 +583,7 @@ impl SinglePages {
         let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
         let until_ns = now_ns() + if is_unfinished { UNFINISHED_CALL_NS } else { 0 };
         self.add_own_advice(event.pid, range, advice, (from_ns, until_ns));
-        self.is_settled(result, advice)
+        self.is_settled(range, result, advice)
     }
 
     /// Remembers calls made in the given time, to recognise their events.
@@ -595,19 +603,23 @@ impl SinglePages {
         }
     }
 
-    /// Whether the calls of `advice` were made, or refused for good.
+    /// Whether the calls of `advice` for a mapping were made, or refused for good.
     fn is_settled(
         &mut self,
+        range: &MappedRange,
         result: Result<InjectionReport, Refusal>,
         advice: &[MemoryAdvice],
     ) -> bool {
         match result {
             Ok(_) | Err(Refusal::Unfinished { .. }) => {}
             // MADV_PAGEOUT failed: the pages are locked in memory.
-            Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late += 1,
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late.add_all(range),
             Err(refusal) if !refusal.is_lasting() => return false,
             Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
-            Err(refusal) => drop(self.refused.get_or_insert(refusal)),
+            Err(refusal) => {
+                self.late.add_all(range);
+                self.refused.get_or_insert(refusal);
+            }
         }
         true
     }

@@ -14,7 +14,7 @@ use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile};
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
-use super::single_pages::SinglePages;
+use super::single_pages::{LateMappings, SinglePages};
 use process::TrackedProcess;
 
 /// `MAP_LOCKED` in the flags of a mapping.
@@ -229,10 +229,14 @@ impl ProcessTracker {
         self.single.restore()
     }
 
-    /// The number of mappings whose pages came together with others, and the number of such pages
-    /// as far as it is known.
-    pub fn late(&self) -> (u64, u64) {
-        (self.single.late(), self.single.late_pages())
+    /// The mappings whose pages came together with others.
+    pub fn late(&self) -> LateMappings {
+        self.single.late()
+    }
+
+    /// Whether a fault maps cached pages around it.
+    pub fn has_fault_around(&self) -> bool {
+        self.single.has_fault_around()
     }
 
     /// The number of pages that could not be reclaimed in time, and the first error.
@@ -253,12 +257,13 @@ impl ProcessTracker {
     pub fn gaps(&self) -> Vec<(GapKind, u64)> {
         let deferred = self.processes.values().map(|process| process.deferred.len() as u64);
         let reads = self.unresolved_reads + deferred.sum::<u64>();
+        let late = self.late();
         let gaps = [
             (GapKind::SystemCalls, u64::from(!self.source.reports_syscalls())),
             (GapKind::Advice, self.unresolved_advice),
             (GapKind::ReadPages, reads),
             (GapKind::LockedPages, self.locked_pages),
-            (GapKind::TouchedPages, self.single.late_pages().max(self.single.late())),
+            (GapKind::TouchedPages, late.pages.max(late.mappings)),
         ];
         gaps.into_iter().filter(|(_, count)| *count > 0).collect()
     }

@@ -167,13 +167,13 @@ fn file_stamp(path: &Path) -> Option<FileStamp> {
 
 /// The recorded files that exist. It is an error if one that matters for the advice does not.
 fn recorded_files(advice: &AdviseRecord, job: &Job) -> Result<Vec<(PathBuf, FileStamp)>, Error> {
-    let counting = advice.now.files_that_count();
+    let answered: Vec<usize> = advice.files.iter().map(|file| file.number).collect();
     let mut files = Vec::new();
     for (number, file) in job.files.iter().enumerate() {
         let path = file.file.path.as_ref().map(PathBuf::from);
         match path.and_then(|path| file_stamp(&path).map(|stamp| (path, stamp))) {
             Some(found) => files.push(found),
-            None if !counting.contains(&number) => {}
+            None if !answered.contains(&number) => {}
             None => {
                 return Err(Error::CannotRun(format!(
                     "'{}' is not there as it was recorded, so that --check would run something \
