@@ -2,7 +2,7 @@
 
 use std::fs::Metadata;
 
-use filemap_job::{JobFlags, JobSpec};
+use filemap_job::{JobFlags, JobSpec, format_size};
 use filemap_study::input;
 pub use filemap_study::job_input::{JobInput, JobSource};
 
@@ -40,6 +40,13 @@ fn read_source(path: &str) -> Result<JobSource, Error> {
         let job = recording::read_job(path)?;
         let approximations = job.approximations.iter().map(ToString::to_string).collect();
         return Ok(JobSource::Recording(Box::new(job.program), approximations));
+    }
+    if data.len() > input::MAX_JOB_BYTES {
+        let reason = format!(
+            "it is no recording, and longer than {}, the most for a job file",
+            format_size(input::MAX_JOB_BYTES)
+        );
+        return Err(Error::Read { what: "job file or recording", path: path.to_string(), reason });
     }
     let text = input::read("job file", path, input::MAX_JOB_BYTES)?;
     if !JobSpec::is_meant(&text) {

@@ -124,6 +124,14 @@ pub enum Error {
         /// The valid units.
         remedy: &'static str,
     },
+    /// A number without the unit that it requires.
+    #[error("'{text}' has no unit; {remedy}")]
+    LacksUnit {
+        /// The whole text.
+        text: String,
+        /// The valid units.
+        remedy: &'static str,
+    },
     /// A size below a page without a unit.
     #[error("'{text}' has no unit and is less than a page; give {text}k, or {text}b for bytes")]
     NoUnit {

@@ -165,10 +165,13 @@ impl Quantity {
                 remedy: self.remedy.trim_start_matches("give "),
             });
         }
-        let scale = self.scale(unit).ok_or_else(|| Error::UnknownUnit {
-            unit: shorten(unit),
-            text: shorten(text),
-            remedy: self.unit_remedy,
+        let scale = self.scale(unit).ok_or_else(|| {
+            let (unit, text, remedy) = (shorten(unit), shorten(text), self.unit_remedy);
+            if unit.is_empty() {
+                Error::LacksUnit { text, remedy }
+            } else {
+                Error::UnknownUnit { unit, text, remedy }
+            }
         })?;
         if negative {
             return Err(Error::Negative { text: shorten(text), what: self.what });
@@ -344,7 +347,7 @@ mod tests {
             let error = parse_duration_ns(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         };
-        bad("60", "unknown unit '' in '60'; units are ns, us, ms, s");
+        bad("60", "'60' has no unit; units are ns, us, ms, s");
         bad("5m", "unknown unit 'm'");
         bad("-1s", "negative");
         bad("0.5ns", "not a whole number of nanoseconds");

@@ -129,6 +129,8 @@ impl Error {
             {
                 1
             }
+            // A process number that is wrong, or too old.
+            Error::Attach(filemap_attach::Error::Gone { .. }) => 2,
             Error::CannotRun(_)
             | Error::Attach(_)
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })

@@ -21,11 +21,15 @@ const EXIT_STATUS: [(&str, &str); 7] = [
     ("1", "A check or a run failed, or an output could not be written."),
     ("2", "The command line, the job or an input file is invalid. The message names the value."),
     ("3", "A booted kernel crashed, hung or printed a warning. The message quotes its console."),
-    ("4", "This machine lacks a requirement. The message names it and the remedy."),
+    (
+        "4",
+        "This machine lacks a requirement, or a kernel image cannot be booted. The message names it \
+         and the remedy.",
+    ),
     (
         "126, 127",
-        "The program of govern cannot be executed, or does not exist. Otherwise govern exits with \
-         the status of the program.",
+        "The program of record or govern cannot be executed, or does not exist. Otherwise they \
+         exit with the status of the program.",
     ),
     ("128 + signal", "The command was ended by a signal, after undoing its changes."),
 ];

@@ -233,7 +233,7 @@ fn job_files() {
     let invalid = scratch.file("invalid.toml", b"workload = \"\xff\"");
     fails(&format!("run {invalid}"), 2, &["invalid.toml", "it is no text"]);
     let long = scratch.file("long.toml", vec![b'#'; (16 << 20) + 1]);
-    fails(&format!("run {long}"), 2, &["long.toml", "longer than 16m"]);
+    fails(&format!("run {long}"), 2, &["long.toml", "no recording, and longer than 16m"]);
 }
 
 #[test]
@@ -261,6 +261,9 @@ fn files() {
     }
     let below_missing = format!("{missing}/out");
     fails(&format!("{JOB} --json {below_missing}"), 2, &["cannot be opened", "no such file"]);
+    // Above the highest number of a process.
+    let recording = scratch.path("recording");
+    fails(&format!("record --pid 4194305 -o {recording}"), 2, &["process 4194305 is gone"]);
     fails(&format!("{JOB} --json - --log -"), 2, &["cannot both go to stdout"]);
 }
 

@@ -1,5 +1,7 @@
 //! Programs: job files with tables of files, opens, mappings and threads.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::{Scratch, filemap, json, stderr, stdout};
@@ -305,7 +307,10 @@ fn checks_images_before_running() {
     let path = scratch.file("program.toml", PROGRAM);
     let named = scratch.file("named.toml", format!("image = '/no/such/kernel'\n{PROGRAM}"));
     let image = "--image /no/such/kernel";
+    let pipe = scratch.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     for (args, words) in [
+        (format!("conform --image {pipe}"), "it is no regular file"),
         (format!("run {path} {image}"), "cannot boot /no/such/kernel"),
         (format!("run {named}"), "cannot boot /no/such/kernel"),
         (format!("compare {path} --on model,kernel {image}"), "cannot boot /no/such/kernel"),

@@ -105,7 +105,7 @@ fn invalid_input_is_a_one_line_error() {
         ("--threads 0", &["--threads: 0 is out of range", "1 to 1024"] as &[&str]),
         ("--cpus 0", &["--cpus: 0 is out of range"]),
         ("--duration 0s", &["--duration: 0s is out of range", "1ns"]),
-        ("--duration 10", &["--duration: unknown unit ''", "ns, us, ms, s"]),
+        ("--duration 10", &["--duration: '10' has no unit", "ns, us, ms, s"]),
         ("--duration 2d", &["--duration", "unknown unit 'd'"]),
         ("--file-size 0", &["--file-size: 0 is out of range", "4k"]),
         ("--file-size 5000", &["--file-size: 5000 is not a multiple", "4k or 8k"]),

@@ -22,8 +22,13 @@ pub(super) fn release(path: &Path) -> Result<String, Error> {
     let fail = |reason: String| Error::Kernel { path: path.to_owned(), reason };
     let io = |source: io::Error| fail(source.to_string());
     let mut setup = Vec::new();
+    let data = std::fs::metadata(path).map_err(io)?;
+    // Opening a FIFO waits for its writer.
+    if !data.is_file() && !data.is_dir() {
+        return Err(fail("it is no regular file".into()));
+    }
     let file = File::open(path).map_err(io)?;
-    let bytes = file.metadata().map_err(io)?.len();
+    let bytes = data.len();
     file.take(SETUP_BYTES).read_to_end(&mut setup).map_err(io)?;
     let release = parse(&setup);
     let release = release.ok_or_else(|| fail("it has no boot header with a version".into()))?;
