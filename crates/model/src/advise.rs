@@ -200,7 +200,7 @@ impl<C: PageCache> Task<'_, '_, C> {
         let mut file = world.memory.cache.mapped(open.file, area.layer);
         let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
         drop(file);
-        world.memory.uncharge_anonymous(copies);
+        world.memory.free_copies((open.file, area.layer), from..end, copies);
         let first = area.mapping.whole.vpn(from);
         process.tlb.flush(first, first + (end - from));
     }

@@ -1,7 +1,9 @@
 //! The memory shared by all tasks: the page cache, and other memory charged to the same limit.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
+use filemap_core::address::entries::Layer;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FolioRun, WORD_PAGES, fits_in_leaf};
@@ -12,7 +14,7 @@ use filemap_core::lru::statistics::FLUSH_INTERVAL_NS;
 use filemap_core::lru::{charge, high, reclaim};
 use filemap_core::page_cache::PageCache;
 use filemap_core::rules::Rules;
-use filemap_core::units::{FileId, PageCount};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 use filemap_job::Machine;
 
 /// The memory of a run.
@@ -33,6 +35,8 @@ pub struct Memory<C> {
     pub other_tables: PageCount,
     /// Anonymous pages: private copies, and memory the program holds besides its files.
     anonymous: PageCount,
+    /// Private copies whose task has paused before it charged them.
+    uncharged_copies: Vec<(FileId, Layer, PageIndex)>,
     /// Pages evicted but not yet free.
     freeing: PageCount,
     /// When the LRU statistics are flushed.
@@ -68,6 +72,7 @@ impl<C: PageCache> Memory<C> {
             rules,
             other_tables: PageCount(0),
             anonymous: PageCount(0),
+            uncharged_copies: Vec::new(),
             freeing: PageCount(0),
             flushes,
         }
@@ -196,6 +201,37 @@ impl<C: PageCache> Memory<C> {
     /// Uncharges anonymous pages.
     pub fn uncharge_anonymous(&mut self, pages: PageCount) {
         self.anonymous -= pages;
+    }
+
+    /// Records a private copy that its task has yet to charge.
+    pub fn add_uncharged_copy(&mut self, file: FileId, layer: Layer, index: PageIndex) {
+        self.uncharged_copies.push((file, layer, index));
+    }
+
+    /// Whether a private copy still exists, and is still to be charged.
+    pub fn has_uncharged_copy(&self, copy: (FileId, Layer, PageIndex)) -> bool {
+        self.uncharged_copies.contains(&copy)
+    }
+
+    /// Removes a private copy from those to be charged.
+    pub fn remove_uncharged_copy(&mut self, copy: (FileId, Layer, PageIndex)) {
+        self.uncharged_copies.retain(|other| *other != copy);
+    }
+
+    /// Uncharges `copies` private copies, which were all of the pages `range` of a layer. Those
+    /// that were not charged yet no longer will be.
+    pub fn free_copies(
+        &mut self,
+        (file, layer): (FileId, Layer),
+        range: Range<PageIndex>,
+        copies: PageCount,
+    ) {
+        let before = self.uncharged_copies.len();
+        self.uncharged_copies.retain(|(of_file, of_layer, index)| {
+            (*of_file, *of_layer) != (file, layer) || !range.contains(index)
+        });
+        let uncharged = before - self.uncharged_copies.len();
+        self.uncharge_anonymous(copies - PageCount(uncharged as u64));
     }
 
     /// Pages charged against the limit.

@@ -154,7 +154,7 @@ impl PendingFault {
             if let Step::Done(outcome) = step {
                 self.record_served(outcome, task, open);
                 if self.fault.has_copied() {
-                    return self.charge_copy(task, open);
+                    return self.begin_charge(task, open);
                 }
                 task.world.check_memory_limit(&task.process.tables)?;
                 return Ok(self.finish(task));
@@ -289,8 +289,10 @@ impl PendingFault {
         }
         match written {
             WpAction::Copy => {
-                task.copy_mapped(&self.at, open);
-                self.charge_copy(task, open)
+                if !task.copy_mapped(&self.at, open) {
+                    return Ok(self.finish(task));
+                }
+                self.begin_charge(task, open)
             }
             WpAction::Reuse => {
                 task.reuse_copy(&self.at, open);
@@ -299,7 +301,18 @@ impl PendingFault {
         }
     }
 
-    /// Charges the private copy.
+    /// Begins to charge the private copy that it made.
+    fn begin_charge<C: PageCache>(
+        &mut self,
+        task: &mut Task<'_, '_, C>,
+        open: &OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        task.world.memory.add_uncharged_copy(open.file, self.at.layer, self.at.index);
+        self.charge_copy(task, open)
+    }
+
+    /// Charges the private copy, unless it was freed since it was made: MADV_DONTNEED needs no more
+    /// than the lock that faults hold.
     fn charge_copy<C: PageCache>(
         &mut self,
         task: &mut Task<'_, '_, C>,
@@ -309,8 +322,15 @@ impl PendingFault {
             self.next = NextAction::ChargeCopy;
             return Ok(Some(Pause::YieldInKernel));
         }
+        let copy = (open.file, self.at.layer, self.at.index);
+        if !task.world.memory.has_uncharged_copy(copy) {
+            return Ok(self.finish(task));
+        }
         let tables = &task.process.tables;
         let pause = task.world.charge_page(self.at.index, open.file, tables)?;
+        if pause.is_none() {
+            task.world.memory.remove_uncharged_copy(copy);
+        }
         if pause.is_some() {
             self.next = NextAction::ChargeCopy;
             return Ok(pause);

@@ -27,16 +27,18 @@ impl<C: PageCache> Task<'_, '_, C> {
         map::unmap_huge(at.index, &at.vma, &open.limits, &process.tables, &mut file)
     }
 
-    /// Handles a write fault on a private page mapped read-only by copying the page.
-    pub fn copy_mapped(&mut self, at: &PageLocation, open: &OpenFile) {
+    /// Handles a write fault on a private page mapped read-only by copying the page. Returns whether
+    /// another task has not done so meanwhile.
+    pub fn copy_mapped(&mut self, at: &PageLocation, open: &OpenFile) -> bool {
         let world = &mut *self.world;
         world.advance(world.profile.cost.fault_ns);
         world.tally.minor_faults += 1;
         world.log.record(Decision::Locked { lock: lock::access_lock(&open.limits.rules) });
         let mut file = world.memory.cache.mapped(open.file, at.layer);
-        map::copy_mapped(at.index, &mut file, &mut world.log);
+        let is_new = map::copy_mapped(at.index, &mut file, &mut world.log);
         drop(file);
         world.log.record(Decision::Served { index: at.index, major: false, tries: 1 });
+        is_new
     }
 
     /// Handles the first write to a private copy since a fork whose child has exited.
@@ -56,7 +58,7 @@ impl<C: PageCache> Task<'_, '_, C> {
         let mut file = world.memory.cache.mapped(open.file, layer);
         let copies = map::unmap(mapping, whole.pgoff, whole.end(), &open.limits, &mut file);
         drop(file);
-        world.memory.uncharge_anonymous(copies);
+        world.memory.free_copies((open.file, layer), whole.pgoff..whole.end(), copies);
         let entries = open.limits.arch.pte_entries;
         process.tables.remove(whole.start, whole.pages, entries);
         process.tlb.flush(whole.start, whole.start + whole.pages);

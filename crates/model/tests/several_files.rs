@@ -264,3 +264,23 @@ fn a_copy_waits_for_room_that_is_being_read_into() {
     let error = copies(300).unwrap_err();
     assert!(matches!(error, Error::ProgramOutOfMemory { key: "memory_max", .. }), "{error}");
 }
+
+/// Two threads write to the same pages of a private mapping, and two others free all copies again
+/// and again, also between a copy and its charge.
+#[test]
+fn copies_are_uncharged_as_often_as_they_are_charged() {
+    let write = "[[thread]]\nrepeat = 3\n[[thread.phase]]\nmapping = 'm'\nwrite = true\n\
+                 workload = 'sequential'\naccesses = 256\n";
+    let free = "[[thread]]\nrepeat = 300\n[[thread.phase]]\nmapping = 'm'\n\
+                madvise = 'dontneed'\n[[thread.phase]]\nmapping = 'm'\nworkload = 'random'\n\
+                accesses = 2\n";
+    for (limit, cpus) in [("2m", 4), ("2m", 2), ("8m", 4)] {
+        let text = format!(
+            "memory_max = '{limit}'\ncpus = {cpus}\n[[file]]\nname = 'f'\nsize = '1m'\n\
+             [[open]]\nname = 'o'\nfile = 'f'\n\
+             [[mapping]]\nname = 'm'\nopen = 'o'\nprivate = true\n{write}{write}{free}{free}"
+        );
+        let program = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
+        trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
+    }
+}

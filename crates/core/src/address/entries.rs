@@ -80,8 +80,8 @@ pub trait MappedFile: FileCache {
         next
     }
 
-    /// Replaces `index` in the mapping by a private copy.
-    fn copy(&mut self, index: PageIndex);
+    /// Replaces `index` in the mapping by a private copy. Returns whether it was none before.
+    fn copy(&mut self, index: PageIndex) -> bool;
 
     /// The words, in ascending order, that have an entry or a private copy for one of the pages
     /// `from..end`.

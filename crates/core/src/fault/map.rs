@@ -105,12 +105,14 @@ fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
     })
 }
 
-/// Copies page `index`, which is mapped read-only in a private mapping, on write.
+/// Copies page `index`, which is mapped read-only in a private mapping, on write. Returns whether
+/// another task has not done so meanwhile.
 ///
 /// Mirrors `do_wp_page`, 6.12 and 6.18. Test: `tests/page_table.rs`.
-pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl Log) {
-    cache.copy(index);
+pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl Log) -> bool {
+    let is_new = cache.copy(index);
     log.record(Decision::Copied { index });
+    is_new
 }
 
 /// Zaps the entries of `mapping` for the pages `from..end`, as `munmap(2)` and MADV_DONTNEED do. In

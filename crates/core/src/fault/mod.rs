@@ -50,7 +50,7 @@ pub struct Fault {
     was_interrupted: bool,
     /// It mapped its page as accessed, rather than finding it mapped.
     is_young: bool,
-    /// It made a private copy.
+    /// It made the private copy: two tasks may write to a page at the same time.
     has_copied: bool,
     /// The window to be read from [`FaultState::Read`] on.
     window: Option<Window>,
@@ -384,8 +384,7 @@ impl Fault {
     fn map<C: MappedFile, L: Log>(&mut self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == AccessKind::WritePrivate {
             view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
-            view.cache.copy(self.index);
-            self.has_copied = true;
+            self.has_copied |= view.cache.copy(self.index);
             view.log.record(Decision::Copied { index: self.index });
             return;
         }

@@ -146,10 +146,10 @@ impl MappedFile for PlainFile<'_> {
         young
     }
 
-    fn copy(&mut self, index: PageIndex) {
+    fn copy(&mut self, index: PageIndex) -> bool {
         let entry = self.entry(index);
         self.cache.mapped.remove(&entry);
         self.cache.young.remove(&entry);
-        self.cache.copied.insert(entry);
+        self.cache.copied.insert(entry)
     }
 }

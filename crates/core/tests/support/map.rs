@@ -174,7 +174,7 @@ pub fn set_mapped(cache: &mut OneFile, map: &str) {
     for (index, letter) in (0..).zip(expand(map).chars()) {
         match letter {
             'y' => cache.map(index / WORD_PAGES, 1 << (index % WORD_PAGES), 0),
-            'c' => cache.copy(PageIndex(index)),
+            'c' => assert!(cache.copy(PageIndex(index))),
             _ => assert_eq!(letter, '.', "no entry: {letter}"),
         }
     }

@@ -85,8 +85,8 @@ impl MappedFile for OneFile {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).make_old(word, mask)
     }
 
-    fn copy(&mut self, index: PageIndex) {
-        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).copy(index);
+    fn copy(&mut self, index: PageIndex) -> bool {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).copy(index)
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {

@@ -51,13 +51,15 @@ impl Aliases {
         (entries.mapped | entries.copied) & bit != 0
     }
 
-    /// Replaces `index` in `layer` by a private copy.
-    pub fn copy(&mut self, index: PageIndex, layer: Layer) {
+    /// Replaces `index` in `layer` by a private copy. Returns whether it was none before.
+    pub fn copy(&mut self, index: PageIndex, layer: Layer) -> bool {
         let entries = self.entry(index.0 / WORD_PAGES, layer);
         let bit = 1 << (index.0 % WORD_PAGES);
         entries.mapped &= !bit;
         entries.young &= !bit;
+        let is_new = entries.copied & bit == 0;
         entries.copied |= bit;
+        is_new
     }
 
     /// The words that have entries in `layer` for the pages `from..end`.

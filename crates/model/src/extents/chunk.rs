@@ -231,15 +231,19 @@ impl<const W: usize> Chunk<W> {
         mapped
     }
 
-    /// Records a private copy of the page at `offset`, which is unmapped.
-    pub fn copy(&mut self, offset: usize) {
-        self.copied += 1;
+    /// Records a private copy of the page at `offset`, which is unmapped. Returns whether it was
+    /// none before.
+    pub fn copy(&mut self, offset: usize) -> bool {
         let bit = 1 << (offset % WORD);
+        let mut is_new = false;
         self.change_flags(offset / WORD, |flags| {
+            is_new = flags.copied & bit == 0;
             flags.mapped &= !bit;
             flags.young &= !bit;
             flags.copied |= bit;
         });
+        self.copied += u16::from(is_new);
+        is_new
     }
 
     /// The words in which a page is mapped or copied.

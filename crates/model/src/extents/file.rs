@@ -369,12 +369,12 @@ impl<const W: usize> MappedFile for ExtentFile<'_, W> {
         young
     }
 
-    fn copy(&mut self, index: PageIndex) {
+    fn copy(&mut self, index: PageIndex) -> bool {
         let index = index + self.first;
         if self.layer != Layer::FIRST {
             return self.cache.aliases.copy(index, self.layer);
         }
         let chunk = self.cache.chunks.get_or_allocate(index.0 / chunk_pages(W));
-        chunk.copy((index.0 % chunk_pages(W)) as usize);
+        chunk.copy((index.0 % chunk_pages(W)) as usize)
     }
 }
