@@ -304,6 +304,15 @@ spec! {
         is_setting: true,
         ..FLAG
     },
+    /// Anonymous memory that the program holds in addition to its files, and that a memory limit
+    /// charges. For a recording, in place of the recorded size and growth.
+    anonymous: SizeText = Flag {
+        group: Group::Memory,
+        value_name: "SIZE",
+        default: Some("0, for a recording what was recorded"),
+        is_setting: true,
+        ..FLAG
+    },
     /// Readahead size in KiB (read_ahead_kb of the device).
     read_ahead_kb: u64 = Flag {
         group: Group::Machine,

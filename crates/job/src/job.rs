@@ -31,7 +31,7 @@ pub struct Job {
     pub machine: Machine,
     /// Seed of phases without their own, not 0.
     pub seed: u64,
-    /// Pages of anonymous memory.
+    /// Pages of anonymous memory at the beginning.
     pub anonymous: PageCount,
     /// Files: at least one.
     pub files: Vec<NamedFile>,
@@ -210,6 +210,19 @@ impl Job {
         are_several && steps.any(ProgramStep::changes_mappings)
     }
 
+    /// Maximum pages of anonymous memory that it holds, besides private copies of file pages: of
+    /// several threads, the sum of what each holds at most.
+    pub fn max_anonymous(&self) -> PageCount {
+        let of_threads = self.threads.iter().map(|thread| held_pages(&thread.steps).1);
+        PageCount(of_threads.fold(self.anonymous.0, u64::saturating_add))
+    }
+
+    /// `pages` of anonymous memory if a memory limit charges them. Without one they matter to
+    /// nothing, and no engine holds them.
+    pub fn limited_anonymous(&self, pages: PageCount) -> PageCount {
+        if self.machine.cache_limit.is_some() { pages } else { PageCount(0) }
+    }
+
     /// Whether any of its accesses depend on the seed.
     pub fn is_random(&self) -> bool {
         self.accesses().any(Phase::is_random)
@@ -227,4 +240,16 @@ impl Job {
         (job.spec.seed, job.spec.seed_text) = (Some(seed), Some(seed.to_string()));
         job
     }
+}
+
+/// Pages of anonymous memory that `steps` leave allocated, and hold at most.
+pub(crate) fn held_pages(steps: &[ProgramStep]) -> (u64, u64) {
+    steps.iter().fold((0u64, 0), |(held, most), step| {
+        let held = match step {
+            ProgramStep::Allocate { pages } => held.saturating_add(pages.0),
+            ProgramStep::Free { pages } => held.saturating_sub(pages.0),
+            _ => held,
+        };
+        (held, held.max(most))
+    })
 }

@@ -328,7 +328,6 @@ impl JobSpec {
         names.map(String::as_str) == [FILE, OPEN, MAPPING, FILE, OPEN]
             && !open.direct
             && file.count.is_none()
-            && self.anonymous.is_none()
             && ThreadSpec { phase: Vec::new(), ..thread.clone() } == ThreadSpec::default()
             && !thread.phase.is_empty()
             && thread.phase.iter().all(accesses)

@@ -373,9 +373,32 @@ fn refuses_memory_without_room_for_files() {
     assert_eq!(with("512k").unwrap().anonymous.0, 128);
     refused(
         with("1m"),
-        "'anonymous': 1m fill the memory limit of 1m that 'memory_max' sets; lower",
+        "'anonymous': 1m fill the memory limit of 1m that 'memory_max' sets, and without swap",
     );
     refused(with("5000"), "'anonymous': 5000 is not a multiple of the page size 4k");
+}
+
+#[test]
+fn memory_is_allocated_and_freed_by_phases() {
+    let with = |keys: &str, phases: &str| {
+        let text = format!(
+            "{keys}\n[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+             [[thread]]\n{phases}"
+        );
+        valid(&text)
+    };
+    let phase = |keys: &str| format!("[[thread.phase]]\n{keys}\n");
+    let phases = phase("allocate = '8k'") + &phase("free = '4k'") + &phase("allocate = '12k'");
+    let job = with("anonymous = '16k'\nmemory_max = '1m'", &phases).unwrap();
+    assert_eq!(job.max_anonymous().0, 4 + 4);
+    assert_eq!(job.limited_anonymous(job.max_anonymous()).0, 8);
+    let job = with("anonymous = '16k'", &phases).unwrap();
+    assert_eq!(job.limited_anonymous(job.max_anonymous()).0, 0);
+    refused(with("", &phase("allocate = '5000'")), "is not a multiple of the page size 4k");
+    refused(with("", &phase("allocate = '4k'\nfree = '4k'")), "a phase does one thing");
+    refused(with("", &format!("repeat = 2\n{phases}")), "a round allocates more memory than it");
+    let even = phase("allocate = '8k'") + &phase("free = '8k'");
+    assert_eq!(with("", &format!("repeat = 2\n{even}")).unwrap().max_anonymous().0, 2);
 }
 
 #[test]

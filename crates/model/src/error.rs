@@ -26,6 +26,22 @@ pub enum Error {
         /// The key of the job file that sets it.
         key: &'static str,
     },
+    /// The program's own memory does not fit into the limit.
+    #[error(
+        "{step}: the program is killed (OOM): it has {held} of anonymous memory and allocates more, \
+         and nothing is left to reclaim in the {limit} of '{key}'; raise '{key}', or give less \
+         'anonymous'"
+    )]
+    OomKill {
+        /// The phase: `phase 1`.
+        step: String,
+        /// Size of its anonymous memory.
+        held: String,
+        /// The limit.
+        limit: String,
+        /// The key of the job file that sets it.
+        key: &'static str,
+    },
     /// A program touched a page beyond the end of the file.
     #[error(
         "{step}: page {page} of mapping '{mapping}' lies beyond the last page of file \

@@ -193,7 +193,7 @@ impl<C: PageCache> Memory<C> {
         self.cache.held_bytes() + self.charge.as_ref().map_or(0, KernelCharge::held_bytes)
     }
 
-    /// Charges anonymous pages.
+    /// Charges anonymous pages that a process holds besides its files.
     pub fn charge_anonymous(&mut self, pages: PageCount) {
         self.anonymous += pages;
     }

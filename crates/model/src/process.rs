@@ -18,6 +18,8 @@ use crate::tlb::Tlb;
 pub struct Process {
     pub tables: PageTables,
     pub tlb: Tlb,
+    /// Anonymous pages that it holds besides private copies.
+    pub held: PageCount,
     /// Present if its tasks can wait for each other's locks; otherwise every lock is granted.
     pub locks: Option<Locks>,
 }
@@ -25,7 +27,7 @@ pub struct Process {
 impl Process {
     /// A process without mappings.
     pub fn new(tlb: Tlb) -> Process {
-        Process { tables: PageTables::default(), tlb, locks: None }
+        Process { tables: PageTables::default(), tlb, held: PageCount(0), locks: None }
     }
 }
 

@@ -265,6 +265,39 @@ fn a_copy_waits_for_room_that_is_being_read_into() {
     assert!(matches!(error, Error::ProgramOutOfMemory { key: "memory_max", .. }), "{error}");
 }
 
+/// Two scans of a file in a memory cgroup that just holds it, with `keys` of the job, and phases
+/// `between` the scans.
+fn two_scans(keys: &str, between: &str) -> Result<Run, Error> {
+    let scan = "[[thread.phase]]\nopen = 'o'\nworkload = 'read-sequential'\nbs = '64k'\n\
+                accesses = 512\n";
+    let text = format!(
+        "memory_max = '40m'\n{keys}\n[[file]]\nname = 'f'\nsize = '32m'\n\
+         [[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n{scan}{between}{scan}"
+    );
+    let program = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    trace(&program, &Profile::DEFAULT, &mut ())
+}
+
+#[test]
+fn memory_that_is_allocated_between_accesses_is_charged_from_then_on() {
+    let pages = |run: &Run| run.counters.data_pages_read.unwrap();
+    let phase = |keys: &str| format!("[[thread.phase]]\n{keys}\n");
+    let plain = two_scans("", "").unwrap();
+    assert_eq!(pages(&plain), 8192);
+    // The second scan finds what is left, which its own reads then evict.
+    let grown = two_scans("", &phase("allocate = '20m'")).unwrap();
+    assert!(pages(&grown) > 3 * 8192 / 2, "{}", pages(&grown));
+    let held = two_scans("anonymous = '20m'", "").unwrap();
+    assert_eq!(pages(&held), 2 * 8192);
+    // What is freed leaves room again.
+    let freed = phase("allocate = '8m'") + &phase("free = '8m'");
+    let freed = two_scans("anonymous = '4m'", &(freed + &phase("free = '1g'"))).unwrap();
+    assert!(pages(&freed) < 8192 + 8192 / 2, "{}", pages(&freed));
+    let killed = two_scans("anonymous = '8m'", &phase("allocate = '33m'")).unwrap_err();
+    assert!(matches!(killed, Error::OomKill { key: "memory_max", .. }), "{killed}");
+    assert!(killed.to_string().contains("phase 2: the program is killed (OOM)"), "{killed}");
+}
+
 /// Two threads write to the same pages of a private mapping, and two others free all copies again
 /// and again, also between a copy and its charge.
 #[test]

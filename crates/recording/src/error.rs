@@ -20,7 +20,7 @@ pub enum Problem {
     Foreign,
     /// The format has another version.
     #[error(
-        "its format has version {version}, and this filemap reads version {known}; read it with \
+        "its format has version {version}, and this filemap reads version 1 to {known}; read it with \
          the filemap that wrote it, or record again",
         known = crate::VERSION
     )]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Index of the thread: the first [`EventKind::Thread`] of a recording is 0. Meaningless for
-    /// [`EventKind::Process`], [`EventKind::Thread`], [`EventKind::Lost`] and [`EventKind::Gap`].
+    /// [`EventKind::Process`], [`EventKind::Thread`], [`EventKind::Memory`],
+    /// [`EventKind::Cached`], [`EventKind::Lost`] and [`EventKind::Gap`].
     pub thread: u32,
     /// Time since the end of the previous event of this thread, in nanoseconds. Stored with an
     /// error of at most 25 %; errors do not accumulate in the sum over many events.
@@ -167,6 +168,25 @@ pub enum EventKind {
         /// The process.
         process: u32,
     },
+    /// The memory of a process besides the pages of files, at this point.
+    Memory {
+        /// The process.
+        process: u32,
+        /// Anonymous and shared memory (`RssAnon`, `RssShmem`), in bytes.
+        anonymous_bytes: u64,
+        /// Maximum resident set so far, pages of files included (`VmHWM`), in bytes.
+        peak_bytes: u64,
+    },
+    /// Pages of a file that were in the page cache when the recorder first saw it. Other pages of a
+    /// file with such an event were not.
+    Cached {
+        /// The file.
+        file: u32,
+        /// First page.
+        first: u64,
+        /// Number of pages; 0 if none was cached.
+        pages: u64,
+    },
     /// Events were lost at this point.
     Lost {
         /// Their number.
@@ -188,6 +208,8 @@ impl EventKind {
             self,
             EventKind::Process { .. }
                 | EventKind::Thread { .. }
+                | EventKind::Memory { .. }
+                | EventKind::Cached { .. }
                 | EventKind::Lost { .. }
                 | EventKind::Gap { .. }
         )

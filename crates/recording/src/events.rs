@@ -26,6 +26,8 @@ const CLOSE: u8 = 16;
 const EXIT: u8 = 17;
 const LOST: u8 = 18;
 const GAP: u8 = 19;
+const MEMORY: u8 = 20;
+const CACHED: u8 = 21;
 
 /// Appends an event other than a touch: the byte of its kind, then its numbers and texts in order.
 pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
@@ -79,6 +81,12 @@ pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
         EventKind::Exit { process } => kind(EXIT, &[u64::from(*process)]),
         EventKind::Lost { events } => kind(LOST, &[*events]),
         EventKind::Gap { kind: gap, count } => kind(GAP, &[gap.number().into(), *count]),
+        EventKind::Memory { process, anonymous_bytes, peak_bytes } => {
+            kind(MEMORY, &[u64::from(*process), *anonymous_bytes, *peak_bytes]);
+        }
+        EventKind::Cached { file, first, pages } => {
+            kind(CACHED, &[u64::from(*file), *first, *pages]);
+        }
         EventKind::Touch { .. } => unreachable!("touches are columns"),
     }
 }
@@ -158,6 +166,16 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
             let kind = GapKind::from_number(bytes.number_u32("a kind of gap")?);
             EventKind::Gap { kind, count: bytes.number()? }
         }
+        MEMORY => EventKind::Memory {
+            process: bytes.number_u32("a process")?,
+            anonymous_bytes: bytes.number()?,
+            peak_bytes: bytes.number()?,
+        },
+        CACHED => EventKind::Cached {
+            file: bytes.number_u32("a file")?,
+            first: bytes.number()?,
+            pages: bytes.number()?,
+        },
         kind => return Err(Problem::malformed(format!("there is an event of kind {kind}"))),
     })
 }

@@ -7,7 +7,7 @@ use crate::error::Problem;
 use crate::wire::{ByteReader, encode_number, encode_text};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Valid base page sizes in bytes; powers of two.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 4096..=65536;

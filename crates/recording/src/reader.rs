@@ -55,7 +55,8 @@ impl<R: Read> Reader<R> {
         let version = frame::take(&mut input, 4).map_err(|problem| error(at, problem))?;
         let version = version.ok_or_else(|| error(at, Problem::NoHeader))?;
         let version = u32::from_le_bytes(version.try_into().expect("it is four bytes"));
-        if version != VERSION {
+        // Version 1 has fewer kinds of events.
+        if !(1..=VERSION).contains(&version) {
             return Err(error(at, Problem::Version { version }));
         }
         at += 4;

@@ -61,6 +61,10 @@ fn words(event: &Event) -> String {
         EventKind::Close { open } => format!("close {open}"),
         EventKind::Exit { process } => format!("exit {process}"),
         EventKind::Lost { events } => format!("lost {events}"),
+        EventKind::Memory { process, anonymous_bytes, peak_bytes } => {
+            format!("memory {process} {anonymous_bytes} {peak_bytes}")
+        }
+        EventKind::Cached { file, first, pages } => format!("cached {file} {first} {pages}"),
         EventKind::Gap { kind, count } => format!("gap {} {count}", kind.number()),
     };
     format!("{} {} {what}", event.thread, event.wait_ns)

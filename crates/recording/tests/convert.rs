@@ -373,3 +373,51 @@ fn advice_of_another_thread_comes_in_its_order() {
     };
     assert_ne!(read(&found), read(&begun_together));
 }
+
+/// Memory that changes between accesses is allocated and freed there, by the thread of the last
+/// access.
+#[test]
+fn memory_follows_the_recorded_samples() {
+    let memory = |pages: u64| EventKind::Memory {
+        process: 0,
+        anonymous_bytes: pages * 4096,
+        peak_bytes: (pages + 5) * 4096,
+    };
+    let mut all = begin(64);
+    all.extend(done(
+        0,
+        [
+            (0, memory(3)),
+            (0, touch(0, 1)),
+            (0, memory(13)),
+            (0, touch(0, 2)),
+            (0, touch(0, 3)),
+            (0, memory(9)),
+            (0, touch(0, 4)),
+            (0, EventKind::Exit { process: 0 }),
+        ],
+    ));
+    let Conversion { program, approximations, .. } = converted_by(&all, &nowhere);
+    assert_eq!(program.anonymous.as_ref().unwrap().bytes(), Ok(3 * 4096));
+    let size = |size: &Option<filemap_job::SizeText>| size.as_ref().map(|size| size.0.clone());
+    let phases = program.thread[0].phase.iter();
+    let phases: Vec<_> = phases
+        .map(|phase| (size(&phase.allocate), size(&phase.free), phase.pages.is_some()))
+        .collect();
+    let text = |size: &str| Some(size.to_string());
+    let expected = [
+        (None, None, true),
+        (text("40k"), None, false),
+        (None, None, true),
+        (None, text("16k"), false),
+        (None, None, true),
+        (None, text("36k"), false),
+    ];
+    assert_eq!(phases, expected);
+    let texts: Vec<String> = approximations.iter().map(ToString::to_string).collect();
+    assert!(texts.iter().any(|text| text.contains("which grew to 0.1 MiB")), "{texts:?}");
+    let mut fixed = program.clone();
+    fixed.fix_anonymous();
+    assert_eq!(fixed.validate(None).unwrap().max_anonymous().0, 3);
+    assert_eq!(program.validate(None).unwrap().max_anonymous().0, 13);
+}

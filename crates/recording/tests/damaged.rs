@@ -138,7 +138,7 @@ fn foreign_files_are_told() {
         (b"[[file]]\nname = 'data'\n", "byte 0: it is no recording"),
         (&MAGIC, "byte 8: it ends inside its header"),
         (&whole[..20], "byte 12: it ends inside its header"),
-        (&newer, "byte 8: its format has version 2, and this filemap reads version 1"),
+        (&newer, "byte 8: its format has version 3, and this filemap reads version 1 to 2"),
     ] {
         let error = read(bytes).1.expect("it is refused");
         check_line(&error);

@@ -35,6 +35,10 @@ impl Default for JobSource {
     }
 }
 
+/// The warning about a recording under a memory limit, if it has no events of memory.
+const NO_MEMORY: &str = "the recording does not have the program's own memory, so that all of the \
+                         memory limit is taken to be for its files; give --anonymous SIZE";
+
 /// The job of a command.
 #[derive(Clone, Debug)]
 pub struct JobInput {
@@ -85,6 +89,9 @@ impl JobInput {
             }
         };
         let mut spec = tables.with_flags(&flags).map_err(|cause| with_flag(&name, cause))?;
+        if flags.anonymous.is_some() && self.approximations().is_some() {
+            spec.fix_anonymous();
+        }
         input::accesses_files(&mut spec)?;
         Ok(spec)
     }
@@ -127,6 +134,11 @@ impl JobInput {
             warnings.extend((made > 0).then_some(text));
         } else if self.approximations().is_some() && host::is_on_kernel(spec.on.as_deref()) {
             warnings.extend(replace_system_files(spec));
+        }
+        let limits = [&spec.ram, &spec.cache_limit, &spec.memory_high, &spec.memory_max];
+        let is_limited = limits.iter().any(|limit| limit.is_some());
+        if self.approximations().is_some() && spec.anonymous.is_none() && is_limited {
+            warnings.push(NO_MEMORY.to_string());
         }
         found.warnings = warnings;
         Ok(found)
@@ -182,6 +194,7 @@ impl JobInput {
                 ModelError::Bus { .. }
                     | ModelError::OutOfMemory { .. }
                     | ModelError::ProgramOutOfMemory { .. }
+                    | ModelError::OomKill { .. }
                     | ModelError::SettledThreads { .. }
             ),
             Error::Kernel(error) => matches!(

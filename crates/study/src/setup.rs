@@ -113,12 +113,10 @@ fn tables(job: &JobSpec) -> Vec<SetupLine> {
     let seed = job.seed.filter(|seed| *seed != DEFAULT_SEED);
     let seed = seed.map_or(String::new(), |seed| format!("seed {seed}"));
     let cpus = job.cpus.map_or(String::new(), |cpus| format!("on {cpus} CPUs"));
-    let held =
-        job.anonymous.as_ref().map_or(String::new(), |size| format!("{} beside the files", size.0));
     let governed = text_if(job.governor == Some(true), "governed");
     vec![
         ("Files", vec![files_text(job), filesystem(job), governed]),
-        (THREADS, vec![threads_text(job), cpus, held, seed]),
+        (THREADS, vec![threads_text(job), cpus, seed]),
     ]
 }
 
@@ -145,7 +143,7 @@ fn machine_lines(job: &JobSpec, kernel: String) -> [SetupLine; 3] {
     let [arch, page_size] = architecture(job);
     [
         ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
-        ("Memory", vec![memory(job)]),
+        ("Memory", vec![memory(job), held(job)]),
         ("Kernel", vec![kernel, arch, page_size]),
     ]
 }
@@ -267,6 +265,17 @@ fn memory(job: &JobSpec) -> String {
         .filter_map(|(name, text)| size(text).map(|limit| format!("{name} {}", bytes(limit))));
     let set_limits: Vec<String> = set_limits.collect();
     if set_limits.is_empty() { "no limit".to_string() } else { set_limits.join(", ") }
+}
+
+/// The anonymous memory of the job.
+fn held(job: &JobSpec) -> String {
+    let phases = || job.thread.iter().flat_map(|thread| &thread.phase);
+    let allocated = phases().any(|phase| size(&phase.allocate).is_some_and(|bytes| bytes > 0.0));
+    match size(&job.anonymous).filter(|bytes| *bytes > 0.0) {
+        Some(held) if allocated => format!("{} of anonymous memory at the beginning", bytes(held)),
+        Some(held) => format!("{} of anonymous memory", bytes(held)),
+        None => text_if(allocated, "anonymous memory as the phases allocate it"),
+    }
 }
 
 /// The kernel of `record`, with the names of `series`.

@@ -27,6 +27,7 @@ mod live_programs;
 mod losses;
 mod one_meaning;
 mod outputs;
+mod own_memory;
 mod pages;
 mod phases;
 mod programs;

@@ -3,6 +3,7 @@
 
 mod cpu_time;
 mod file_filter;
+mod process_memory;
 mod single_pages;
 mod targets;
 mod tracker;
@@ -17,11 +18,12 @@ use std::time::{Duration, Instant};
 use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
 use filemap_job::format_size;
 use filemap_kernel::cold_cache::drop_pages;
-use filemap_recording::assembly::{Assembly, Observation};
+use filemap_recording::assembly::{Action, Assembly, Observation, ProcessImage};
 use filemap_recording::{Event, EventKind, GapKind, Header, RecordingMode, Totals, Writer};
 
 use cpu_time::CpuTimes;
 use file_filter::Exclusion;
+use process_memory::MemorySampler;
 use tracker::ProcessTracker;
 
 pub use file_filter::{DEFAULT_MIN_FILE_BYTES, FileFilter};
@@ -287,6 +289,7 @@ fn record<W: Write>(
         writer: Writer::new(output, name, header),
         assembly: Assembly::new(header.page_size, has_changes),
         cpu_times: CpuTimes::default(),
+        memory: MemorySampler::new(CPU_TIME_INTERVAL),
         buffered: Vec::new(),
         reads: 0,
     };
@@ -300,8 +303,9 @@ fn record<W: Write>(
         }
         let is_due =
             last_times.elapsed() >= CPU_TIME_INTERVAL || recording.buffered.len() >= MAX_BUFFERED;
-        if was_over || is_due {
+        if was_over || is_due || recording.has_new_process() {
             recording.write_buffered();
+            recording.write_memory(&tracker.recorded_processes());
             last_times = Instant::now();
         }
         if was_over {
@@ -320,6 +324,7 @@ struct RecordingWriter<W: Write> {
     writer: Result<Writer<W>, filemap_recording::Error>,
     assembly: Assembly,
     cpu_times: CpuTimes,
+    memory: MemorySampler,
     /// Observations without CPU times yet.
     buffered: Vec<Observation>,
     /// Reads written.
@@ -333,6 +338,23 @@ impl<W: Write> RecordingWriter<W> {
         for observation in &buffered {
             for event in self.assembly.add(observation) {
                 self.reads += u64::from(matches!(event.kind, EventKind::Read { .. }));
+                self.with_writer(|writer| writer.write(&event));
+            }
+        }
+    }
+
+    /// Whether a process began in the buffered observations: its memory is sampled at once, before
+    /// it has touched much.
+    fn has_new_process(&self) -> bool {
+        let is_start =
+            |observation: &Observation| matches!(observation.action, Action::Start { .. });
+        self.buffered.iter().any(is_start)
+    }
+
+    /// Writes the memory of `processes`, if it has changed.
+    fn write_memory(&mut self, processes: &[ProcessImage]) {
+        for observation in self.memory.sample(processes) {
+            for event in self.assembly.add(&observation) {
                 self.with_writer(|writer| writer.write(&event));
             }
         }

@@ -184,10 +184,16 @@ pub enum ProgramError {
         /// A step in the circle.
         step: String,
     },
+    /// A repeated round allocates more than it frees.
+    #[error(
+        "a round allocates more memory than it frees; put a phase with 'free' into the round, or \
+         leave out 'repeat' or 'for'"
+    )]
+    GrowingRound,
     /// A phase specifies no action, or several.
     #[error(
         "a phase does one thing; give one of 'mapping' or 'open' with a workload, advice or \
-         protection, 'map', 'unmap', 'fork', 'barrier', or 'sleep_ns'"
+         protection, 'map', 'unmap', 'fork', 'barrier', 'sleep_ns', 'allocate', or 'free'"
     )]
     NoSubject,
     /// A mapping is used where it is not mapped.
@@ -226,8 +232,8 @@ pub enum ProgramError {
     },
     /// Anonymous memory fills the memory limit.
     #[error(
-        "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets; lower \
-         'anonymous', or raise '{key}'"
+        "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets, and without \
+         swap the OOM killer ends the program; lower 'anonymous', or raise '{key}'"
     )]
     NoRoomForFiles {
         /// Size of the anonymous memory.

@@ -10,12 +10,11 @@ use crate::job_file::{self, Form};
 use crate::origins::Origins;
 use crate::size::SizeText;
 
-/// Declares the struct and the operations over its keys. `shared` keys also exist in jobs with a
+/// Declares the struct and the operations over its keys. All of them also exist in jobs with a
 /// single file: they say where and how the job runs.
 macro_rules! program {
     (
-        shared { $( $(#[doc = $shared_doc:literal])+ $shared:ident: $shared_type:ty, )+ }
-        own { $( $(#[doc = $own_doc:literal])+ $own:ident: $own_type:ty, )+ }
+        $( $(#[doc = $shared_doc:literal])+ $shared:ident: $shared_type:ty, )+
     ) => {
         /// A job as written, with tables. `None`: not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,8 +22,6 @@ macro_rules! program {
         pub struct JobSpec {
             $( $(#[doc = $shared_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $shared: Option<$shared_type>, )+
-            $( $(#[doc = $own_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
-            pub $own: Option<$own_type>, )+
             /// Files.
             pub file: Vec<FileSpec>,
             /// Open file descriptions.
@@ -41,7 +38,7 @@ macro_rules! program {
 
         impl JobSpec {
             /// The top-level keys.
-            pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+ $( stringify!($own), )+];
+            pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+];
 
             /// The shared keys, as flags.
             pub fn shared(&self) -> JobFlags {
@@ -74,57 +71,53 @@ macro_rules! program {
 }
 
 program! {
-    shared {
-        /// Engine: `model` or `kernel`. Default: `model`.
-        on: String,
-        /// Number of runs. Default: 1.
-        runs: u64,
-        /// Kernel version to model: `6.1`, `6.6`, `6.12`, `6.18` (the default) and others, or
-        /// `host`.
-        kernel: String,
-        /// Path of a kernel image to boot.
-        image: String,
-        /// Directory with the modules of the image.
-        modules: String,
-        /// Patch series to apply, joined by `,` or `+`.
-        with: String,
-        /// Machine profile: a path, or the name of a built-in one.
-        machine: String,
-        /// Seed of random patterns.
-        seed: u64,
-        /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
-        seed_text: String,
-        /// On a kernel, drop existing files from the page cache even if much of them is cached.
-        cold: bool,
-        /// RAM size.
-        ram: SizeText,
-        /// Maximum size of the page cache.
-        cache_limit: SizeText,
-        /// `memory.high` of the memory cgroup.
-        memory_high: SizeText,
-        /// `memory.max` of the memory cgroup.
-        memory_max: SizeText,
-        /// Readahead size in KiB. Default: 128.
-        read_ahead_kb: u64,
-        /// Fault-around size. Default: `64k`.
-        fault_around: SizeText,
-        /// Architecture: `x86-64` or `arm64`. Default: `x86-64`.
-        arch: String,
-        /// Base page size. Default: `4k`.
-        page_size: SizeText,
-        /// Filesystem: `ext4`, `xfs` or `base-pages`. Default: `ext4`.
-        fs: String,
-        /// Block size of the filesystem; larger than a page on XFS only.
-        block_size: SizeText,
-        /// Number of CPUs that the threads run on.
-        cpus: u64,
-        /// Replace the kernel's readahead in the model by the governor's policy.
-        governor: bool,
-    }
-    own {
-        /// Anonymous memory that the program holds in addition to its files.
-        anonymous: SizeText,
-    }
+    /// Engine: `model` or `kernel`. Default: `model`.
+    on: String,
+    /// Number of runs. Default: 1.
+    runs: u64,
+    /// Kernel version to model: `6.1`, `6.6`, `6.12`, `6.18` (the default) and others, or
+    /// `host`.
+    kernel: String,
+    /// Path of a kernel image to boot.
+    image: String,
+    /// Directory with the modules of the image.
+    modules: String,
+    /// Patch series to apply, joined by `,` or `+`.
+    with: String,
+    /// Machine profile: a path, or the name of a built-in one.
+    machine: String,
+    /// Seed of random patterns.
+    seed: u64,
+    /// `seed` in decimal digits, for JSON readers that round large numbers. Takes precedence.
+    seed_text: String,
+    /// On a kernel, drop existing files from the page cache even if much of them is cached.
+    cold: bool,
+    /// RAM size.
+    ram: SizeText,
+    /// Maximum size of the page cache.
+    cache_limit: SizeText,
+    /// `memory.high` of the memory cgroup.
+    memory_high: SizeText,
+    /// `memory.max` of the memory cgroup.
+    memory_max: SizeText,
+    /// Anonymous memory that the program holds at the beginning in addition to its files.
+    anonymous: SizeText,
+    /// Readahead size in KiB. Default: 128.
+    read_ahead_kb: u64,
+    /// Fault-around size. Default: `64k`.
+    fault_around: SizeText,
+    /// Architecture: `x86-64` or `arm64`. Default: `x86-64`.
+    arch: String,
+    /// Base page size. Default: `4k`.
+    page_size: SizeText,
+    /// Filesystem: `ext4`, `xfs` or `base-pages`. Default: `ext4`.
+    fs: String,
+    /// Block size of the filesystem; larger than a page on XFS only.
+    block_size: SizeText,
+    /// Number of CPUs that the threads run on.
+    cpus: u64,
+    /// Replace the kernel's readahead in the model by the governor's policy.
+    governor: bool,
 }
 
 /// An existing file that a job names.
@@ -143,6 +136,15 @@ impl JobSpec {
     /// Whether `text` is a job file with tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
         job_file::has_tables(text)
+    }
+
+    /// Makes the phases that allocate and free anonymous memory do nothing: `anonymous` is the size
+    /// throughout. They stay, as other phases may wait for them.
+    pub fn fix_anonymous(&mut self) {
+        let phases = self.thread.iter_mut().flat_map(|thread| &mut thread.phase);
+        for size in phases.flat_map(|phase| [&mut phase.allocate, &mut phase.free]) {
+            *size = size.take().map(|_| SizeText::from_bytes(0));
+        }
     }
 
     /// The existing files that the job names.

@@ -11,7 +11,7 @@ use super::spec::ThreadPhaseSpec;
 use super::{Access, Job, NamedMapping, ProgramStep};
 use crate::Error;
 use crate::bounds::MAX_THINK_NS;
-use crate::limits::within;
+use crate::limits::{pages, within};
 use crate::parts::{Pattern, Phase};
 use crate::phase_spec::PhaseSpec;
 use crate::phases::Extent;
@@ -29,7 +29,8 @@ impl ThreadPhaseSpec {
         self.check_call()?;
         let subjects = [&self.map, &self.unmap, &self.mapping, &self.open, &self.barrier];
         let subjects = subjects.iter().filter(|subject| subject.is_some()).count();
-        let alone = usize::from(self.fork) + usize::from(self.sleep_ns.is_some());
+        let alone = [self.fork, self.sleep_ns.is_some(), self.allocate.is_some(), self.free.is_some()];
+        let alone = alone.into_iter().filter(|is_given| *is_given).count();
         if subjects + alone != 1 {
             return Err(ProgramError::NoSubject.into());
         }
@@ -98,7 +99,16 @@ impl ThreadPhaseSpec {
 
     /// A step that involves no mapping and no open file.
     fn single_step(&self, program: &Job) -> Result<Option<ProgramStep>, Error> {
+        let page_size = program.page_size();
+        let size = |key, size| pages(key, size, 0, page_size).map_err(with_key_error);
+        let memory = [size("allocate", &self.allocate)?, size("free", &self.free)?];
         let step = match (&self.barrier, self.fork, self.sleep_ns) {
+            _ if memory[0].is_some() => {
+                ProgramStep::Allocate { pages: PageCount(memory[0].unwrap_or(0)) }
+            }
+            _ if memory[1].is_some() => {
+                ProgramStep::Free { pages: PageCount(memory[1].unwrap_or(0)) }
+            }
             (Some(name), ..) => {
                 let barrier = program.barriers.iter().position(|barrier| barrier.name == *name);
                 ProgramStep::Barrier { barrier: barrier.expect("all were found before") }
@@ -114,6 +124,8 @@ impl ThreadPhaseSpec {
             barrier: self.barrier.clone(),
             fork: self.fork,
             sleep_ns: self.sleep_ns,
+            allocate: self.allocate.clone(),
+            free: self.free.clone(),
             after: self.after.clone(),
             ..Default::default()
         };

@@ -143,6 +143,12 @@ pub struct ThreadPhaseSpec {
     /// Time to sleep, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep_ns: Option<u64>,
+    /// Size of anonymous memory to allocate and write to. A memory limit charges it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocate: Option<SizeText>,
+    /// Size of anonymous memory to free: of what was allocated last, or held at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<SizeText>,
     /// Name of the mapping to access, or to apply `madvise` or `mprotect` to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<String>,

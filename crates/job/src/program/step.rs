@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::shown_range;
 use super::{Access, Fadvise, Job, Madvise};
 use crate::parts::{Pattern, Phase};
-use crate::size::format_duration;
+use crate::size::{format_duration, format_size};
 use crate::waits::Call;
 use crate::xorshift::DEFAULT_SEED;
 
@@ -74,6 +74,16 @@ pub enum ProgramStep {
     Sleep {
         /// Time in nanoseconds.
         ns: u64,
+    },
+    /// Allocates anonymous memory.
+    Allocate {
+        /// Number of pages.
+        pages: PageCount,
+    },
+    /// Frees anonymous memory: what was allocated last, up to all that is held.
+    Free {
+        /// Number of pages.
+        pages: PageCount,
     },
     /// `posix_fadvise(2)` on an open file.
     Fadvise {
@@ -264,6 +274,8 @@ impl Job {
             ProgramStep::Fork => "fork".to_string(),
             ProgramStep::Barrier { barrier } => format!("barrier {}", self.barriers[*barrier].name),
             ProgramStep::Sleep { ns } => format!("sleep {}", format_duration(*ns)),
+            ProgramStep::Allocate { pages } => format!("allocate {}", self.pages_text(*pages)),
+            ProgramStep::Free { pages } => format!("free {}", self.pages_text(*pages)),
             ProgramStep::Fadvise { open: of, advice, offset_bytes, len_bytes } => {
                 let range = shown_range(*offset_bytes, *len_bytes);
                 format!("fadvise {}: {}{range}", open(of), advice.name())
@@ -277,6 +289,10 @@ impl Job {
                 }
             }
         }
+    }
+
+    fn pages_text(&self, pages: PageCount) -> String {
+        format_size(pages.bytes(self.page_size()))
     }
 
     /// Describes a part of a mapping; empty for the whole mapping.

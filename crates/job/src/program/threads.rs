@@ -7,6 +7,7 @@ use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::{Job, ProgramStep, Rounds, Thread, barriers, step_order};
 use crate::Error;
 use crate::bounds::{MAX_PROCESSES, MAX_THREAD_PHASES, MAX_THREADS};
+use crate::job::held_pages;
 use crate::limits::out_of_range;
 use crate::size::{is_one_line, shorten};
 
@@ -35,6 +36,9 @@ pub(super) fn take(
         let valid = valid.and_then(|steps| {
             let (rounds, stagger_ns) = (thread.rounds()?, thread.valid_stagger_ns()?);
             if rounds != Rounds::Times(1) {
+                if held_pages(&steps).0 > 0 {
+                    return Err(ProgramError::GrowingRound.into());
+                }
                 tracker.check_round(&before, program)?;
             }
             Ok((rounds, stagger_ns, steps))

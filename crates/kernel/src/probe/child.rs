@@ -11,8 +11,8 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::flushes::FlushWatch;
 use super::fork::{fork_processes, wait_processes};
-use super::mapping::{self, ProbeMapping};
-use super::memory::{ChargedPage, ProcessMemory};
+use super::mapping::ProbeMapping;
+use super::memory::{ChargedPage, HeldMemory, ProcessMemory};
 use super::process::{OpenFiles, ProbeProcess};
 use super::sync::ProbeSync;
 use super::thread::{ChildContext, ProbeThread};
@@ -86,7 +86,8 @@ fn share<'a>(process: &'a ProbeProcess, files: OpenFiles<'a>) -> Result<ChildCon
     {
         mapped.map(files.get(mapping.open), files.path(mapping.open))?;
     }
-    Ok(ChildContext { process, files, mapped, sync: ProbeSync::new(process)? })
+    let (held, sync) = (HeldMemory::reserve(process.max_anonymous)?, ProbeSync::new(process)?);
+    Ok(ChildContext { process, files, mapped, held, sync })
 }
 
 /// One process of the probe.
@@ -200,7 +201,7 @@ impl<'a> ChildRun<'a> {
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
         read_begin(input, process.is_governed)?;
         // The run's memory limit applies from here on.
-        mapping::hold_anonymous(process.anonymous)?;
+        self.shared.held.allocate(process.anonymous)?;
         Ok((first, locked))
     }
 

@@ -335,26 +335,6 @@ pub(super) fn map_anonymous_page(spec: &NamedMapping) -> Result<ProbeMapping<'_>
     })
 }
 
-/// Allocates `pages` anonymous pages and keeps them in memory.
-pub(super) fn hold_anonymous(pages: PageCount) -> Result<(), Error> {
-    let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
-    if bytes == 0 {
-        return Ok(());
-    }
-    let failed = |errno| Error::call("hold the anonymous memory", errno);
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
-    let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }.map_err(failed)?;
-    // If locking is not permitted, the pages are touched and stay unless the system swaps. SAFETY:
-    // the mapping created above; also for the writes below.
-    if unsafe { rustix::mm::mlock(base, bytes) }.is_err() {
-        for at in (0..bytes).step_by(page_size() as usize) {
-            unsafe { base.cast::<u8>().add(at).write_volatile(1) };
-        }
-    }
-    Ok(())
-}
-
 /// The mapped parts of the file.
 fn parts(spec: &NamedMapping) -> Vec<MappedPart> {
     let page = page_size();

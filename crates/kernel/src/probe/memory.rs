@@ -5,9 +5,13 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::ptr::null_mut;
+use std::sync::Mutex;
 
+use filemap_core::units::PageCount;
 use filemap_job::program::DIRECT_BLOCK_BYTES;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap,
+};
 
 use crate::{Error, page_size};
 
@@ -92,6 +96,68 @@ impl Drop for ChargedPage {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping of `new`, with no references to it.
         let _ = unsafe { munmap(self.0, page_size() as usize) };
+    }
+}
+
+/// Anonymous memory that a process of the probe holds for all of its threads. Its addresses are
+/// reserved before the run, when threads may not map anything.
+pub(super) struct HeldMemory {
+    base: *mut c_void,
+    /// Size of the reservation in bytes.
+    bytes: usize,
+    /// Part of it that is held.
+    held: Mutex<usize>,
+}
+
+// SAFETY: the addresses are only handed to system calls, under the lock of `held`.
+unsafe impl Sync for HeldMemory {}
+
+impl HeldMemory {
+    /// Reserves addresses for `pages` pages.
+    pub(super) fn reserve(pages: PageCount) -> Result<HeldMemory, Error> {
+        let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let flags = flags | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes.max(1), protection, flags) };
+        let base = base.map_err(|errno| Error::call("reserve the anonymous memory", errno))?;
+        Ok(HeldMemory { base, bytes, held: Mutex::new(0) })
+    }
+
+    /// Allocates `pages` pages and keeps them in memory.
+    pub(super) fn allocate(&self, pages: PageCount) -> Result<(), Error> {
+        let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
+        let mut held = self.held.lock().expect("no holder panics");
+        let bytes = bytes.min(self.bytes - *held);
+        // If locking is not permitted, the pages are touched and stay unless the system swaps.
+        // SAFETY: part of the mapping of `reserve`, to which there are no references; also for the
+        // writes below.
+        let start = unsafe { self.base.byte_add(*held) };
+        if bytes > 0 && unsafe { mlock(start, bytes) }.is_err() {
+            for at in (0..bytes).step_by(page_size() as usize) {
+                unsafe { start.cast::<u8>().add(at).write_volatile(1) };
+            }
+        }
+        *held += bytes;
+        Ok(())
+    }
+
+    /// Frees up to `pages` pages of those allocated last.
+    pub(super) fn free(&self, pages: PageCount) -> Result<(), Error> {
+        let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
+        let mut held = self.held.lock().expect("no holder panics");
+        let bytes = bytes.min(*held);
+        *held -= bytes;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: part of the mapping of `reserve`, to which there are no references.
+        unsafe {
+            let start = self.base.byte_add(*held);
+            let _ = munlock(start, bytes);
+            madvise(start, bytes, Advice::LinuxDontNeed)
+        }
+        .map_err(|errno| Error::call("free the anonymous memory", errno))
     }
 }
 

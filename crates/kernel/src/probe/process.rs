@@ -28,6 +28,8 @@ pub struct ProbeProcess {
     pub mappings: Vec<NamedMapping>,
     /// Number of anonymous pages touched and locked before the first step.
     pub anonymous: PageCount,
+    /// Maximum number of anonymous pages that a process holds.
+    pub max_anonymous: PageCount,
     /// Seed for the start times of threads that begin within an interval.
     pub seed: u64,
     /// The threads, at least one. The first process creates the mappings and forks the others.

@@ -21,7 +21,7 @@ use super::flushes::note_access;
 use super::fork::ForkStack;
 use super::in_flight::{InFlightReads, ReadProgress};
 use super::mapping::{self, ProbeMapping};
-use super::memory::ReadBuffer;
+use super::memory::{HeldMemory, ReadBuffer};
 use super::meter::{PopulateRange, StepMeter, populate};
 use super::pacing::{Deadline, ThinkTime};
 use super::process::{OpenFiles, ProbeProcess, longest_read};
@@ -50,6 +50,7 @@ pub(super) struct ChildContext<'a> {
     pub(super) process: &'a ProbeProcess,
     pub(super) files: OpenFiles<'a>,
     pub(super) mapped: Vec<ProbeMapping<'a>>,
+    pub(super) held: HeldMemory,
     pub(super) sync: ProbeSync,
 }
 
@@ -184,7 +185,7 @@ impl<'a> ProbeThread<'a> {
 
     /// Runs step number `at`.
     fn step(&mut self, at: usize, shared: &ChildContext) -> Result<PhaseCost, Error> {
-        let ChildContext { process, files, mapped, sync: meeting } = shared;
+        let ChildContext { process, files, mapped, held, sync: meeting } = shared;
         let deadline = self.deadline;
         match &self.plan.steps[at] {
             ProgramStep::Map { mapping } => {
@@ -214,6 +215,8 @@ impl<'a> ProbeThread<'a> {
                 self.calls[Call::Fork as usize].add(took.as_nanos() as u64);
                 Ok(cost)
             }
+            ProgramStep::Allocate { pages } => self.meter.measure(|| held.allocate(*pages)),
+            ProgramStep::Free { pages } => self.meter.measure(|| held.free(*pages)),
             ProgramStep::Barrier { barrier } => self.meter.measure(|| {
                 meeting.barriers.wait(*barrier);
                 Ok(())

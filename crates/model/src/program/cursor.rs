@@ -1,12 +1,14 @@
 //! The position of a thread in its steps, and the statistics of each step.
 
 use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageCount, PageIndex};
 use filemap_job::program::{Madvise, ProgramStep, Thread};
 
 use super::access::{PopulateLoop, ReadLoop, ThinkTime, TouchLoop};
 use super::call::MmapLockCall;
 use super::run::ProgramRun;
 use crate::Error;
+use crate::process::Process;
 use crate::tally::Tally;
 use crate::wait_queue::Pause;
 
@@ -40,6 +42,8 @@ enum StepState<'p> {
     Touch(TouchLoop<'p>),
     Read(ReadLoop),
     Populate(PopulateLoop),
+    /// Has this many pages of anonymous memory yet to allocate.
+    Allocate(u64),
     /// A system call that takes `mmap_lock`.
     Call(MmapLockCall<'p>),
     /// A barrier, and whether the thread has arrived there.
@@ -208,6 +212,14 @@ fn begin_step<'p, C: PageCache>(
                 arrives_ns: None,
             })
         }
+        ProgramStep::Allocate { pages } => StepState::Allocate(pages.0),
+        ProgramStep::Free { pages } => {
+            let held = &mut running.spaces[at.process].process.held;
+            let pages = pages.min(*held);
+            *held -= pages;
+            running.world.memory.uncharge_anonymous(pages);
+            StepState::Finished
+        }
         ProgramStep::Barrier { barrier } => StepState::Barrier { barrier, has_arrived: false },
         ProgramStep::Sleep { ns } => {
             let until_ns = running.world.now_ns().saturating_add(ns);
@@ -231,6 +243,7 @@ impl<'p> StepState<'p> {
             StepState::Touch(touches) => touches.run(at, running)?,
             StepState::Read(reads) => reads.run(at.process, running)?,
             StepState::Populate(populates) => populates.run(at.process, running)?,
+            StepState::Allocate(left) => allocate(left, at.process, running)?,
             StepState::Call(call) => call.run(at, running),
             StepState::Barrier { has_arrived: true, .. } => None,
             StepState::Barrier { barrier, has_arrived: has_come } => {
@@ -249,6 +262,35 @@ impl<'p> StepState<'p> {
         };
         Ok(pause)
     }
+}
+
+/// Allocates the `left` pages of anonymous memory, with a fault for each, until all are there or
+/// the thread has to pause. Without a memory limit they matter to nothing.
+fn allocate<C: PageCache>(
+    left: &mut u64,
+    process: usize,
+    running: &mut ProgramRun<'_, '_, C>,
+) -> Result<Option<Pause>, Error> {
+    while *left > 0 && running.world.memory.is_limited() {
+        if let Some(pause) = running.repay(process) {
+            return Ok(Some(pause));
+        }
+        if running.world.must_yield() {
+            return Ok(Some(Pause::YieldInKernel));
+        }
+        running.world.process_completions();
+        let Process { tables, held, .. } = &mut running.spaces[process].process;
+        let pause = running.world.charge_page(PageIndex(0), FileId::FIRST, tables)?;
+        if pause.is_some() {
+            return Ok(pause);
+        }
+        *held += PageCount(1);
+        running.world.advance(running.world.profile.cost.fault_ns);
+        *left -= 1;
+    }
+    *left = 0;
+    running.world.settle();
+    Ok(None)
 }
 
 /// A step of a thread.

@@ -104,6 +104,7 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
             barriers: Barriers::new(job),
             wait_times: (threads > 1).then(|| WaitTimes::new(threads)),
         };
+        running.spaces[0].process.held = job.anonymous;
         for (process, number) in mapped_at_start(job) {
             running.map(process, number);
         }
@@ -288,6 +289,16 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
     /// Words an error in terms of the job file, if the job has one.
     pub(super) fn describe_error(&self, StepError { error, thread, step }: StepError) -> Error {
         let machine = &self.job.machine;
+        let doing = &self.job.threads[thread].steps[step];
+        if let (Error::OutOfMemory { .. }, ProgramStep::Allocate { .. }) = (&error, doing) {
+            let size = |pages: PageCount| format_size(pages.bytes(self.job.page_size()));
+            return Error::OomKill {
+                step: self.job.step_name(thread, step),
+                held: size(self.spaces[self.job.threads[thread].process].process.held),
+                limit: machine.cache_limit.map(size).unwrap_or_default(),
+                key: machine.limit_key().unwrap_or("memory_max"),
+            };
+        }
         let has_file = !self.job.is_single_mapping();
         let limit = machine.cache_limit.zip(machine.limit_key()).filter(|_| has_file);
         match (error, limit) {

@@ -14,7 +14,8 @@ use crate::wait_queue::Pause;
 const RETRY_INTERVAL_NS: u64 = 10_000;
 
 impl<C: PageCache> World<'_, C> {
-    /// Reserves and charges an anonymous page. Nothing is charged if the task has to pause.
+    /// Reserves and charges an anonymous page: a private copy of a page of `file`, or other memory.
+    /// Nothing is charged if the task has to pause.
     pub fn charge_page(
         &mut self,
         index: PageIndex,

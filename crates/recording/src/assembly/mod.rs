@@ -225,6 +225,11 @@ impl Assembly {
                     self.on_resize(observation, file, *size_bytes);
                 }
             }
+            &Action::Memory { anonymous_bytes, peak_bytes } => {
+                let process = self.processes[&observation.process].index;
+                let kind = EventKind::Memory { process, anonymous_bytes, peak_bytes };
+                self.events.push(Event { thread: 0, wait_ns: 0, kind });
+            }
             Action::Fork { fork } => {
                 let space = self.processes[&observation.process].space.clone();
                 self.forked.insert((observation.process.0, *fork), space);

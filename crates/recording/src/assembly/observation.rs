@@ -85,6 +85,11 @@ pub enum Action {
         offset_bytes: u64,
         length: u64,
     },
+    /// See [`crate::EventKind::Memory`].
+    Memory {
+        anonymous_bytes: u64,
+        peak_bytes: u64,
+    },
     Exit,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::gather::RecordedMemory;
 use crate::event::GapKind;
 use crate::header::{Header, NO_CLOCK, RecordingMode};
 use crate::reader::Truncated;
@@ -43,6 +44,8 @@ pub struct ApproximationCounts {
     has_no_waits: bool,
     resolution_ns: u64,
     open_pages: u64,
+    /// The program's own memory, as a sentence.
+    memory: Option<String>,
     lost: u64,
     truncated: Option<Truncated>,
 }
@@ -69,11 +72,22 @@ impl ApproximationCounts {
         self.truncated = truncated;
     }
 
+    pub fn set_memory(&mut self, memory: &RecordedMemory, page_size: u64) {
+        let size = |pages: u64| shown_bytes(pages.saturating_mul(page_size));
+        self.memory = Some(format!(
+            "a memory limit charges the program's own memory too, which grew to {}; its resident \
+             set was {} at most",
+            size(memory.most_pages),
+            shown_bytes(memory.peak_bytes())
+        ));
+    }
+
     /// All differences, most important first.
     pub fn approximations(&self) -> Vec<Approximation> {
         let texts =
             self.recording_texts().into_iter().chain(self.file_texts()).chain(self.call_texts());
-        self.gap_texts().chain(texts.flatten()).map(Approximation).collect()
+        let texts = texts.flatten().chain(self.memory.clone());
+        self.gap_texts().chain(texts).map(Approximation).collect()
     }
 
     /// Limits of the recording itself.
@@ -235,6 +249,11 @@ fn count_text(count: u64, noun: &str, which: &str, became: &str) -> Option<Strin
     let which = if which.is_empty() { String::new() } else { format!(" {which}") };
     let is_are = if count == 1 { "is" } else { "are" };
     (count > 0).then(|| format!("{}{which} {is_are} {became}", plural(count, noun)))
+}
+
+/// `36.2 MiB`.
+fn shown_bytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
 }
 
 fn plural(count: u64, noun: &str) -> String {

@@ -25,6 +25,8 @@ pub enum DraftStep {
     Read { open: u32, length_bytes: u64, offsets: Vec<u64>, think_ns: u64 },
     /// madvise(2) on pages of a mapping.
     Madvise { mapping: usize, advice: &'static str, pages: MappingPages },
+    /// Changes the anonymous memory of the program by this number of pages.
+    Memory { pages: i64 },
     /// posix_fadvise(2) on an open file.
     Fadvise { open: u32, advice: &'static str, offset_bytes: u64, length_bytes: u64 },
 }

@@ -49,6 +49,10 @@ pub struct RecordedProgram {
     /// The parent of each process.
     parents: Vec<Option<u32>>,
     order: ThreadOrder,
+    /// The memory of the program besides the pages of files.
+    pub memory: RecordedMemory,
+    /// The thread with the last access.
+    last_thread: Option<u32>,
     cached: Option<((u32, u32), usize)>,
 }
 
@@ -71,6 +75,8 @@ impl RecordedProgram {
             by_process: HashMap::new(),
             parents: Vec::new(),
             order: ThreadOrder::default(),
+            memory: RecordedMemory::default(),
+            last_thread: None,
             cached: None,
         }
     }
@@ -89,10 +95,17 @@ impl RecordedProgram {
                     (self.threads.len() as u32 - 1, self.parents[process as usize]);
                 return self.order.on_thread(number, parent, &mut self.threads);
             }
-            EventKind::Lost { .. } => return,
+            EventKind::Memory { process, anonymous_bytes, peak_bytes } => {
+                self.memory.add_peak(process, peak_bytes);
+                let pages = anonymous_bytes.div_ceil(self.page_size);
+                return self.set_memory(process, pages);
+            }
+            EventKind::Exit { process } => self.set_memory(process, 0),
+            EventKind::Cached { .. } | EventKind::Lost { .. } => return,
             EventKind::Gap { kind, count } => return self.approximations.gaps.push((kind, count)),
-            _ => self.threads[thread as usize].drafts.add_think_time(wait_ns),
+            _ => {}
         }
+        self.threads[thread as usize].drafts.add_think_time(wait_ns);
         match what {
             EventKind::Touch { mapping, page, is_write } => {
                 self.touch(thread, mapping, page, is_write)
@@ -169,6 +182,7 @@ impl RecordedProgram {
                 self.approximations.used_pages += length_bytes.div_ceil(self.page_size);
                 let file = self.opens[open as usize];
                 self.require_bytes(file, needed);
+                self.last_thread = Some(thread);
                 self.order.before_use(thread, file, &mut self.threads);
                 // One read(2) is limited to MAX_RW_COUNT, which is less than two of a job's largest
                 // blocks.
@@ -189,6 +203,8 @@ impl RecordedProgram {
             | EventKind::Readahead { .. }
             | EventKind::Read { .. }
             | EventKind::Close { .. }
+            | EventKind::Memory { .. }
+            | EventKind::Cached { .. }
             | EventKind::Exit { .. }
             | EventKind::Lost { .. }
             | EventKind::Gap { .. } => {}
@@ -204,11 +220,23 @@ impl RecordedProgram {
         let (first, file) = (made.first, self.opens[made.open as usize]);
         let needed = first.saturating_add(page).saturating_mul(self.page_size).saturating_add(1);
         self.require_bytes(file, needed);
+        self.last_thread = Some(thread);
         self.order.before_use(thread, file, &mut self.threads);
         if is_write {
             self.recorded_mappings[mapping as usize].is_writable = true;
         }
         self.threads[thread as usize].drafts.push_touch(number, is_write, page);
+    }
+
+    /// Process `process` has `pages` of memory besides the pages of files. Before the first access
+    /// that is what the job begins with.
+    fn set_memory(&mut self, process: u32, pages: u64) {
+        let change = self.memory.set(process, pages);
+        match self.last_thread {
+            None => self.memory.first_pages = self.memory.pages,
+            Some(_) if change == 0 => {}
+            Some(thread) => self.push(thread, DraftStep::Memory { pages: change }),
+        }
     }
 
     fn push(&mut self, thread: u32, step: DraftStep) {
@@ -261,6 +289,46 @@ impl RecordedProgram {
         }
         self.cached = Some((key, number));
         number
+    }
+}
+
+/// The memory of the program besides the pages of files, in pages.
+#[derive(Debug, Default)]
+pub struct RecordedMemory {
+    /// By process.
+    of_processes: HashMap<u32, u64>,
+    /// The sum over all processes now, before the first access, and at most.
+    pages: u64,
+    pub first_pages: u64,
+    pub most_pages: u64,
+    /// By process: the maximum resident set in bytes.
+    peaks: HashMap<u32, u64>,
+}
+
+impl RecordedMemory {
+    /// Whether it was recorded.
+    pub fn is_known(&self) -> bool {
+        !self.peaks.is_empty()
+    }
+
+    /// The sum of the maximum resident sets of all processes, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peaks.values().fold(0, |sum, peak| sum.saturating_add(*peak))
+    }
+
+    fn add_peak(&mut self, process: u32, peak_bytes: u64) {
+        let peak = self.peaks.entry(process).or_default();
+        *peak = peak_bytes.max(*peak);
+    }
+
+    /// Sets the memory of a process. Returns by how many pages the sum changes.
+    fn set(&mut self, process: u32, pages: u64) -> i64 {
+        // A file can have any number here.
+        let pages = pages.min(u64::MAX >> 24);
+        let before = self.of_processes.insert(process, pages).unwrap_or(0);
+        self.pages = (self.pages - before).saturating_add(pages);
+        self.most_pages = self.most_pages.max(self.pages);
+        pages.cast_signed() - before.cast_signed()
     }
 }
 

@@ -70,6 +70,11 @@ impl RecordedProgram {
         self.add_threads(&mut spec, &tables);
         let pages = (self.page_size != 4096).then(|| SizeText::from_bytes(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
+        if self.memory.is_known() {
+            let bytes = self.memory.first_pages.saturating_mul(self.page_size);
+            spec.anonymous = Some(SizeText::from_bytes(bytes));
+            self.approximations.set_memory(&self.memory, self.page_size);
+        }
         let is_gone = spec.file.iter().all(|file| file.path.is_none());
         Some(Conversion {
             program: spec,
@@ -275,6 +280,13 @@ impl RecordedProgram {
                     ..nothing
                 }
             }
+            DraftStep::Memory { pages } => {
+                let size = Some(bytes(pages.unsigned_abs()));
+                match pages {
+                    ..0 => ThreadPhaseSpec { free: size, ..nothing },
+                    0.. => ThreadPhaseSpec { allocate: size, ..nothing },
+                }
+            }
             DraftStep::Fadvise { open, advice, offset_bytes, length_bytes } => {
                 let has_range = advice::has_range(advice);
                 ThreadPhaseSpec {
@@ -337,7 +349,9 @@ impl UsedTables {
         let steps = gathered.threads.iter().flat_map(|thread| &thread.drafts.steps);
         for step in steps {
             let (open, accesses) = match step {
-                DraftStep::Map { .. } | DraftStep::Unmap { .. } => continue,
+                DraftStep::Map { .. } | DraftStep::Unmap { .. } | DraftStep::Memory { .. } => {
+                    continue;
+                }
                 DraftStep::Touch { mapping, pages, .. } => {
                     used.mappings[*mapping] = true;
                     let made =

@@ -10,6 +10,7 @@ KINDS = {  # numbers, then whether a text follows
     8: ("unmap", 3, ""), 9: ("protect", 4, ""), 10: ("move", 3, ""), 11: ("madvise", 4, ""),
     12: ("fadvise", 4, ""), 13: ("readahead", 3, ""), 14: ("read", 3, ""), 15: ("truncate", 2, ""),
     16: ("close", 1, ""), 17: ("exit", 1, ""), 18: ("lost", 1, ""), 19: ("gap", 2, ""),
+    20: ("memory", 3, ""), 21: ("cached", 3, ""),
 }
 
 
@@ -86,7 +87,8 @@ def block(data):
 
 
 def frames(file):
-    assert file.read(12) == b"\x89FMREC\r\n\x01\0\0\0"
+    assert file.read(8) == b"\x89FMREC\r\n"
+    assert file.read(4) in (b"\x01\0\0\0", b"\x02\0\0\0")
     while True:
         head = file.read(13)
         kind, length, checksum, of_head = struct.unpack("<cIII", head)

@@ -18,7 +18,7 @@ pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
     let wait = prop_oneof![0u64..100, 100u64..1_000_000, any::<u64>()];
     let number = prop_oneof![Just(0), 0u64..5, 0u64..100_000, any::<u64>()];
     // Touches are the most frequent events.
-    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..20];
+    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..22];
     let text = proptest::collection::vec(any::<u8>(), 0..20);
     let draft = (kind, wait, [number.clone(), number.clone(), number.clone(), number], text);
     let draft =
@@ -92,6 +92,12 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 17 => EventKind::Exit { process: pick(counts.processes)? },
                 18 => EventKind::Lost { events: b },
                 19 => EventKind::Gap { kind: GapKind::from_number(d as u32), count: b },
+                20 => EventKind::Memory {
+                    process: pick(counts.processes)?,
+                    anonymous_bytes: b,
+                    peak_bytes: c,
+                },
+                21 => EventKind::Cached { file: pick(counts.files)?, first: b, pages: c },
                 _ => return None,
             })
         });

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_attach::{Error, EventSource, FileId, MappedFile, MappedRange, PageReclaimer};
 use filemap_recording::GapKind;
-use filemap_recording::assembly::{Action, Observation, ObservedFile};
+use filemap_recording::assembly::{Action, Observation, ObservedFile, ProcessImage};
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
 use super::single_pages::{LateMappings, SinglePages};
@@ -271,6 +271,12 @@ impl ProcessTracker {
     /// The first lasting refusal to advise a mapping.
     pub fn refused(&self) -> Option<String> {
         self.single.refused.as_ref().map(ToString::to_string)
+    }
+
+    /// The processes with a recorded file that have not exited.
+    pub fn recorded_processes(&self) -> Vec<ProcessImage> {
+        let recorded = self.processes.iter().filter(|(_, process)| process.is_recorded);
+        recorded.map(|(pid, process)| (*pid, process.image)).collect()
     }
 
     /// Records that the kernel dropped.
