@@ -79,7 +79,9 @@ impl ReferenceCheck {
             | EventKind::Close { open } => check_index("open file", *open, self.opens),
             EventKind::Truncate { file, .. } => check_index("file", *file, self.files),
             EventKind::Cached { file, .. } => check_index("file", *file, self.files),
-            EventKind::Exit { process } | EventKind::Memory { process, .. } => check_index("process", *process, self.processes),
+            EventKind::Exit { process } | EventKind::Memory { process, .. } => {
+                check_index("process", *process, self.processes)
+            }
             EventKind::Touch { mapping, page, .. } => {
                 self.check_touch(event.thread, *mapping, *page)
             }

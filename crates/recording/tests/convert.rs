@@ -299,10 +299,14 @@ proptest! {
 fn shift(what: &mut EventKind) {
     match what {
         EventKind::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
-        EventKind::Thread { process, .. } | EventKind::Exit { process } => {
+        EventKind::Thread { process, .. }
+        | EventKind::Exit { process }
+        | EventKind::Memory { process, .. } => {
             *process += 1;
         }
-        EventKind::Open { file } | EventKind::Truncate { file, .. } => *file += 1,
+        EventKind::Open { file }
+        | EventKind::Truncate { file, .. }
+        | EventKind::Cached { file, .. } => *file += 1,
         EventKind::Map { open, .. }
         | EventKind::Fadvise { open, .. }
         | EventKind::Readahead { open, .. }

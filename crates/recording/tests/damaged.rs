@@ -132,7 +132,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 fn foreign_files_are_told() {
     let whole = written(&[], 1);
     let mut newer = whole.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     for (bytes, words) in [
         (&b""[..], "byte 0: it is no recording"),
         (b"[[file]]\nname = 'data'\n", "byte 0: it is no recording"),

@@ -43,7 +43,9 @@ impl MemorySampler {
             if !is_due && before.is_some() {
                 continue;
             }
-            let Some(memory) = ProcessMemory::read(process.0, processes.len() > 1) else { continue };
+            let Some(memory) = ProcessMemory::read(process.0, processes.len() > 1) else {
+                continue;
+            };
             let ProcessMemory { anonymous_bytes, peak_bytes } = memory;
             let is_changed = before.is_none_or(|before| {
                 let change = before.abs_diff(anonymous_bytes);
@@ -105,7 +107,9 @@ mod tests {
         let own = (std::process::id(), 0);
         let mut sampler = MemorySampler::new(Duration::ZERO);
         let size = |observations: &[Observation]| match observations {
-            [Observation { action: Action::Memory { anonymous_bytes, .. }, .. }] => *anonymous_bytes,
+            [Observation { action: Action::Memory { anonymous_bytes, .. }, .. }] => {
+                *anonymous_bytes
+            }
             other => panic!("{other:?}"),
         };
         let before = size(&sampler.sample(&[own]));

@@ -29,7 +29,8 @@ impl ThreadPhaseSpec {
         self.check_call()?;
         let subjects = [&self.map, &self.unmap, &self.mapping, &self.open, &self.barrier];
         let subjects = subjects.iter().filter(|subject| subject.is_some()).count();
-        let alone = [self.fork, self.sleep_ns.is_some(), self.allocate.is_some(), self.free.is_some()];
+        let alone =
+            [self.fork, self.sleep_ns.is_some(), self.allocate.is_some(), self.free.is_some()];
         let alone = alone.into_iter().filter(|is_given| *is_given).count();
         if subjects + alone != 1 {
             return Err(ProgramError::NoSubject.into());

@@ -108,7 +108,12 @@ impl From<&Job> for JobNeeds {
             rules: program.rules,
             machine: program.machine.clone(),
             files: files.collect(),
-            anonymous: PageCount(copied.fold(program.limited_anonymous(program.max_anonymous()).0, u64::saturating_add)),
+            anonymous: PageCount(
+                copied.fold(
+                    program.limited_anonymous(program.max_anonymous()).0,
+                    u64::saturating_add,
+                ),
+            ),
             accesses: program.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add),
             longest_read_bytes: reads.max().unwrap_or(0),
             cpus: program.cpus.map(u64::from),

@@ -9,9 +9,7 @@ use std::sync::Mutex;
 
 use filemap_core::units::PageCount;
 use filemap_job::program::DIRECT_BLOCK_BYTES;
-use rustix::mm::{
-    Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap,
-};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap};
 
 use crate::{Error, page_size};
 

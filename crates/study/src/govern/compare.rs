@@ -1,5 +1,6 @@
 //! `filemap govern --compare`: a program runs plain and governed in turn.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::trial::{
     DEFAULT_RUNS, Measure, MeasureComparison, OUTPUTS, Observable, RunSample, Treatment, Trial,
-    all_agree, differs_from_plain,
+    all_agree, differs_from_plain, named_files, watch_mapped_files,
 };
 
 /// Options of [`compare`].
@@ -64,7 +65,8 @@ pub struct GovernCompareRecord {
     pub footer: Footer,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Files whose mappings were governed.
+    /// Files that the program maps or that its command line names: they are dropped from the page
+    /// cache before each run.
     pub files: Vec<GovernedFile>,
     /// Why no file was governed, if known, as the end of a sentence.
     pub ungoverned: Option<String>,
@@ -83,7 +85,7 @@ pub struct GovernCompareRecord {
     pub first: Option<GovernSample>,
 }
 
-/// A governed file.
+/// A file that is cold at the beginning of each run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct GovernedFile {
@@ -91,8 +93,8 @@ pub struct GovernedFile {
     pub bytes: u64,
 }
 
-/// Runs a program plain and governed in turn. `check_files` gets the governed files before they are
-/// dropped from the page cache.
+/// Runs a program plain and governed in turn. `check_files` gets the files that the program maps or
+/// is given before they are dropped from the page cache.
 ///
 /// # Errors
 /// When the program cannot be run or there is no directory for reports; errors of `check_files`.
@@ -100,18 +102,29 @@ pub fn compare(
     options: &GovernCompareOptions,
     engines: &impl Engines,
     footer: Footer,
-    check_files: impl FnOnce(&[String]) -> Result<(), Error>,
+    check_files: impl Fn(&[String]) -> Result<(), Error>,
 ) -> Result<GovernCompareRecord, Error> {
     let governed = Treatment::Governed { flags: options.flags.to_vec() };
     let treatments = [Treatment::Plain, governed];
     let pairs = options.runs.unwrap_or(DEFAULT_RUNS);
     let progress = engines.progress(Some(2 * pairs + 1));
+    // What the command line names is cold from the first run on.
+    let mut known: BTreeSet<String> = named_files(options.words).into_iter().map(shown).collect();
+    check_files(&Vec::from_iter(known.clone()))?;
     let mut trial =
         Trial { engines, program: options.program, files: Vec::new(), notes: Vec::new() };
-    // The first run determines which files the program maps.
-    let first = trial.run(&treatments[1])?;
-    check_files(&first.governed.paths)?;
-    let files = trial.drop_governed_files(&first.governed.paths);
+    trial.drop_files(&known);
+    // The first run determines which files the program maps. It is repeated with these cold.
+    let (first, mapped) = watch_mapped_files(|| trial.run(&treatments[1]));
+    let mut first = first?;
+    let named = known.len();
+    known.extend(mapped.into_iter().map(shown));
+    known.extend(first.governed.paths.iter().cloned());
+    check_files(&Vec::from_iter(known.clone()))?;
+    let files = trial.drop_files(&known);
+    if known.len() > named {
+        first = trial.run(&treatments[1])?;
+    }
     progress.advance();
     let mut runs = Vec::new();
     trial.run_in_turn(&treatments, pairs, &*progress, |index, run| {
@@ -134,11 +147,16 @@ pub fn compare(
     Ok(record.with_results())
 }
 
+fn shown(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 impl<E: Engines> Trial<'_, E> {
     /// Makes each run start with the files at `paths` dropped from the page cache, and returns them
     /// with their sizes.
-    fn drop_governed_files(&mut self, paths: &[String]) -> Vec<GovernedFile> {
+    fn drop_files(&mut self, paths: &BTreeSet<String>) -> Vec<GovernedFile> {
         let mut files = Vec::new();
+        self.files.clear();
         for path in paths {
             match fs::metadata(path) {
                 Ok(data) if data.is_file() && Path::new(path).is_absolute() => {
@@ -146,7 +164,7 @@ impl<E: Engines> Trial<'_, E> {
                     files.push(GovernedFile { path: path.clone(), bytes: data.len() });
                 }
                 _ => self.notes.push(format!(
-                    "'{path}' was governed and is not there any more, so that it is not dropped \
+                    "'{path}' was mapped and is not there any more, so that it is not dropped \
                      from the page cache."
                 )),
             }

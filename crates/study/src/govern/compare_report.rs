@@ -50,19 +50,19 @@ impl GovernCompareRecord {
         let cached = self.runs.iter().map(|sample| sample.run.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         facts.push(match self.files.as_slice() {
-            [] => ("Files", "none that was governed".to_string()),
+            [] => ("Files", "none that the program maps".to_string()),
             [file] => ("File", format!("{}, {total}", escape_control(&file.path))),
-            files => ("Files", format!("{} that were governed, {total}", files.len())),
+            files => ("Files", format!("{}, {total}", files.len())),
         });
-        if !self.files.is_empty() {
-            let cold = match cached {
-                0 => "nothing of them was in the page cache before a run".to_string(),
-                cached => {
-                    format!("up to {} of them stayed in the page cache", bytes(cached as f64))
-                }
-            };
-            facts.push(("Cold", cold));
-        }
+        let start = match (self.files.as_slice(), cached) {
+            ([], _) => "whatever was in the page cache, as no file is known".to_string(),
+            (_, 0) => "cold: nothing of the files was in the page cache before a run".to_string(),
+            (_, cached) => format!(
+                "cold, except for up to {} of the files, which stayed in the page cache",
+                bytes(cached as f64)
+            ),
+        };
+        facts.push(("Start", start));
         facts.into_iter().map(|(label, text)| (label.to_string(), text)).collect()
     }
 }
@@ -231,6 +231,6 @@ mod tests {
         runs.ungoverned = Some("it maps nothing".to_string());
         let text = report(&runs).render(Format::Table);
         assert!(text.contains("apart: it maps nothing."), "{text}");
-        assert!(text.contains("none that was governed"), "{text}");
+        assert!(text.contains("none that the program maps"), "{text}");
     }
 }

@@ -4,6 +4,7 @@
 //! A program's costs are what the kernel accounts to waited-for children.
 
 mod governed;
+mod mapped_files;
 mod measure;
 mod sample;
 
@@ -21,6 +22,7 @@ use crate::engine::{Engines, Progress};
 use crate::error::Error;
 pub use governed::GovernedFiles;
 use governed::GovernedProgram;
+pub use mapped_files::{named_files, watch_mapped_files};
 pub use measure::{Measure, MeasureComparison, compare_samples};
 pub use sample::{
     EXIT, OUTPUTS, Observable, RunSample, all_agree, differs_from_plain, exit_text, spread, values,

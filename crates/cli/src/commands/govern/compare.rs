@@ -12,8 +12,8 @@ use crate::{Outcome, interrupt};
 
 /// Scope of the comparison.
 const SCOPE: &str = "one program without input, run alone, with what it starts; read-only \
-                     mappings of regular files; only files of which a mapping was governed are \
-                     dropped from the page cache before a run";
+                     mappings of regular files; files of 1 MiB or more that it maps or that its \
+                     command line names are dropped from the page cache before a run";
 
 /// Runs a program plain and governed in turn, and compares the costs.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
