@@ -269,6 +269,9 @@ impl Word {
             if text == GOVERNOR {
                 return Ok(Word::Governor);
             }
+            if Flag::all().any(|flag| flag.is_setting && flag.key == text.replace('-', "_")) {
+                return Err(format!("{text} has no value; give {text}=VALUE"));
+            }
             // Only validated here: the variant keeps the names, and the job parses them.
             return match Series::from_str(text) {
                 Ok(_) => Ok(Word::Series(text.to_string())),
@@ -361,6 +364,7 @@ mod tests {
         for (text, words) in [
             ("nothing", &["--variants nothing: unknown series 'nothing'", "advice=random"][..]),
             ("baseline,nothing", &["--variants nothing: unknown series 'nothing'"]),
+            ("read_ahead_kb", &["read_ahead_kb has no value; give read_ahead_kb=VALUE"]),
             ("", &["'' names no variant", "baseline,mmap-miss"]),
             ("baseline,", &["a variant is missing beside a comma", "quotes"]),
             ("p1,,p2", &["a variant is missing"]),

@@ -23,8 +23,8 @@ const EXIT_STATUS: [(&str, &str); 7] = [
     ("3", "A booted kernel crashed, hung or printed a warning. The message quotes its console."),
     (
         "4",
-        "This machine lacks a requirement, or a kernel image cannot be booted. The message names it \
-         and the remedy.",
+        "This machine lacks a requirement, or a kernel image cannot be booted. The message names \
+         it and the remedy.",
     ),
     (
         "126, 127",

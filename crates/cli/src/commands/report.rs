@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::args::ReportArgs;
 use crate::error::Error;
 use crate::output::{self, Inputs};
+use crate::recording;
 use filemap_study::input;
 
 /// Maximum size of a record in bytes. A record of a thousand seeds takes 2 MiB.
@@ -20,6 +21,14 @@ pub fn run(args: &ReportArgs) -> Result<Outcome, Error> {
     let mut inputs = Inputs::default();
     inputs.add("the record", path);
     let target = output::open_one("--html", &args.html, &inputs)?;
+    // A pipe cannot be read twice.
+    let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
+    if is_file && recording::is_recording_path(path) {
+        return Err(Error::Usage(format!(
+            "{path} is a recording; give what --json wrote, or give the recording to filemap \
+             advise"
+        )));
+    }
     let json = input::read("record", path, MAX_RECORD_BYTES)?;
     let in_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
     let page = html::page(&json).map_err(in_file)?;

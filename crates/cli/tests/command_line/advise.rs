@@ -79,6 +79,12 @@ fn reports_do_not_overwrite_recordings() {
         assert!(errors.contains(what) && errors.contains(flag), "{errors}");
         assert_eq!(fs::read(scratch.path(name)).unwrap(), before, "{name}");
     }
+    // A recording is no record.
+    let args = format!("report {} --html {}", scratch.path("r"), scratch.path("page"));
+    let output = filemap(&args).output().unwrap();
+    let errors = stderr(&output);
+    assert_eq!((output.status.code(), errors.lines().count()), (Some(2), 1), "{errors}");
+    assert!(errors.contains("is a recording") && errors.contains("filemap advise"), "{errors}");
 }
 
 #[test]
