@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -339,6 +340,35 @@ pub struct GovernArgs {
     #[arg(conflicts_with_all = ["observe", "duration", "min_size", "largest_window", "include"])]
     #[arg(conflicts_with_all = ["exclude", "compare", "format", "json", "html"])]
     pub release: bool,
+    /// Remove what is remembered of the files that follow, or of all files.
+    #[arg(long, conflicts_with_all = ["pid", "cgroup", "duration", "observe", "release", "watch"])]
+    #[arg(conflicts_with_all = ["min_size", "largest_window", "include", "exclude", "compare"])]
+    #[arg(conflicts_with_all = ["no_memory", "format", "json", "html"])]
+    pub forget: bool,
+    /// Remember nothing, and act from the first touch by what the program has done so far: a page
+    /// is read alone until reading more would have paid.
+    #[arg(long, conflicts_with_all = ["release", "watch", "memory"])]
+    pub no_memory: bool,
+    /// Directory of what is remembered of files [default: filemap/touches in $XDG_STATE_HOME or
+    /// ~/.local/state].
+    #[arg(long, value_name = "DIR", conflicts_with = "release")]
+    pub memory: Option<PathBuf>,
+    /// Recording, or answer of advise --json, by which the files in it are governed in place of what
+    /// is remembered of them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["release", "forget"])]
+    pub plan: Option<String>,
+    /// Read what this recording has of each file, in file order, while PROGRAM starts, or at once
+    /// without one. At most half of the free memory is filled. Nothing else is done for PROGRAM.
+    #[arg(long, value_name = "RECORDING")]
+    #[arg(conflicts_with_all = ["pid", "cgroup", "duration", "observe", "release", "forget"])]
+    #[arg(conflicts_with_all = ["no_memory", "memory", "plan", "watch", "min_size", "compare"])]
+    #[arg(conflicts_with_all = ["largest_window", "include", "exclude", "format", "json", "html"])]
+    pub prefetch: Option<String>,
+    /// How long a file that nothing is remembered of is only watched, such as 60s, if it stays
+    /// mapped. It is then governed by what was touched until then [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
+    #[arg(conflicts_with = "release")]
+    pub watch: Option<Duration>,
     /// Minimum size of the mappings to govern [default: 16m].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     pub min_size: Option<u64>,

@@ -123,6 +123,15 @@ filemap doctor
 # Run ripgrep with filemap controlling the readahead of its mappings.
 filemap govern -- rg --mmap pattern data.txt
 
+# Govern by a recording of the program instead of a first run that is only watched.
+filemap govern --plan lookups.recording -- ./lookups data.db
+
+# Read what a recorded start touched, while the program starts.
+filemap govern --prefetch start.recording -- python3 -c 'import numpy'
+
+# Remove what is remembered of a file.
+filemap govern --forget data.db
+
 # Govern a running process for a minute and print a report.
 filemap govern --pid 4711 --duration 60s
 

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +16,22 @@ use filemap_attach::process::{self, ReadaheadMode, VmaAdvice, maps_with_advice_b
 use filemap_attach::{
     Error, InjectionReport, MappedRange, MemoryAdvice, Refusal, advise_any, madvise,
 };
-use filemap_policy::PageRange;
+use filemap_policy::{Costs, PageRange, TouchHistory};
 
 use crate::costs;
+use crate::decision::{FileDecision, FileWay};
 use crate::file::OpenFile;
+use crate::history_format::FileIdentity;
+use crate::history_store::HistoryStore;
 use crate::journal::{AdviceJournal, start_ticks};
 use crate::process::page_bytes;
 use crate::range::GovernedRange;
+use crate::recorded::{GivenPlan, GivenPlans};
 use crate::release::{UnrestoredMapping, restore};
 use crate::request::{
     AdviceOrigin, AdvisorReply, AdvisorTask, ReleaseMapping, TakeMapping, TakeResult,
 };
+use crate::settings::GovernSettings;
 
 /// Maximum number of queued tasks per thread.
 const MAX_QUEUED: usize = 2048;
@@ -57,6 +63,10 @@ pub struct AdvisorPool {
 #[derive(Debug)]
 struct AdvisorShared {
     observe_only: bool,
+    /// Where touches are remembered.
+    memory: Option<HistoryStore>,
+    given: Option<Arc<GivenPlans>>,
+    costs: Costs,
     is_stopping: AtomicBool,
     journal: Mutex<Option<AdviceJournal>>,
     /// Devices (major, minor) whose read time has been sampled, or is being sampled.
@@ -64,15 +74,18 @@ struct AdvisorShared {
 }
 
 impl AdvisorPool {
-    /// Starts the threads. With `only_observes` they advise nothing. Otherwise the mappings that
+    /// Starts the threads. With `observe_only` they advise nothing. Otherwise the mappings that
     /// they advise are written to a journal in `directory`, if one is given.
-    pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<AdvisorPool> {
-        let journal = match directory.filter(|_| !only_observes) {
+    pub fn start(settings: &GovernSettings, directory: Option<PathBuf>) -> io::Result<AdvisorPool> {
+        let journal = match directory.filter(|_| !settings.observe_only) {
             Some(directory) => Some(AdviceJournal::create(&directory)?),
             None => None,
         };
         let shared = Arc::new(AdvisorShared {
-            observe_only: only_observes,
+            observe_only: settings.observe_only,
+            memory: settings.memory.clone(),
+            given: settings.given.clone(),
+            costs: settings.costs,
             is_stopping: AtomicBool::new(false),
             journal: Mutex::new(journal),
             sampled: Mutex::default(),
@@ -226,12 +239,43 @@ impl AdvisorThread {
         let Ok(pages) = file.pages(page_bytes()) else {
             return TakeResult::Ignored("its file cannot be examined".to_string());
         };
-        let origin = match self.advise(take) {
+        let decision = match &take.decision {
+            Some(decision) => Arc::clone(decision),
+            None => Arc::new(self.decide(&file, range, pages)),
+        };
+        let origin = match self.advise(take, &decision) {
             Ok(origin) => origin,
             Err(took) => return took,
         };
-        self.sample_read_time(&file, range, pages);
-        TakeResult::Governed { file, pages, origin }
+        if decision.way == FileWay::RentOrBuy {
+            self.sample_read_time(&file, range, pages);
+        }
+        TakeResult::Governed { file, pages, origin, decision }
+    }
+
+    /// How the file of `range`, of `pages` pages, is governed: by what is given or remembered.
+    fn decide(&self, file: &OpenFile, range: &MappedRange, pages: u64) -> FileDecision {
+        let AdvisorShared { memory, given, costs, .. } = &*self.shared;
+        let decide = |histories: &[TouchHistory]| {
+            FileDecision::from_histories(histories, *costs, file.window_pages, pages)
+        };
+        let identity = FileIdentity::of(&file.file);
+        if let (Some(given), Ok(identity), Some(mapped)) = (given, &identity, &range.file) {
+            match given.find(identity, &mapped.path) {
+                Some(GivenPlan::Recorded(history)) => return decide(slice::from_ref(history)),
+                Some(GivenPlan::Advised { is_random }) => return FileDecision::advised(is_random),
+                None => {}
+            }
+        }
+        let Some(memory) = memory else { return FileDecision::rent_or_buy() };
+        let known = identity.map_err(|error| error.to_string());
+        match known.and_then(|identity| memory.load(&identity)) {
+            Err(reason) => FileDecision::watch(&format!("watched only: {reason}")),
+            Ok(histories) if histories.is_empty() => {
+                FileDecision::watch("watched only: first time")
+            }
+            Ok(histories) => decide(&histories),
+        }
     }
 
     /// Measures, in a detached thread, how long it takes to read an uncached page of `range`; once
@@ -268,9 +312,13 @@ impl AdvisorThread {
         }
     }
 
-    /// Advises a mapping MADV_RANDOM unless it already is. Leaves alone mappings that the program
+    /// Advises a mapping MADV_RANDOM unless it already is, or `decision` has no need of it. Leaves alone mappings that the program
     /// has advised MADV_SEQUENTIAL or MADV_HUGEPAGE.
-    fn advise(&mut self, take: &TakeMapping) -> Result<AdviceOrigin, TakeResult> {
+    fn advise(
+        &mut self,
+        take: &TakeMapping,
+        decision: &FileDecision,
+    ) -> Result<AdviceOrigin, TakeResult> {
         let TakeMapping { pid, ref range, may_be_inherited, .. } = *take;
         let whole = GovernedRange::new(range.clone(), 0);
         let kept = self.vma_advice(pid, &whole);
@@ -292,6 +340,9 @@ impl AdvisorThread {
             } else {
                 AdviceOrigin::Program
             });
+        }
+        if !decision.advises_random() {
+            return Ok(AdviceOrigin::Watched);
         }
         if self.shared.observe_only {
             return Ok(AdviceOrigin::ObserveOnly);

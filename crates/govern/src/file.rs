@@ -1,17 +1,26 @@
 //! Files with governed mappings.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use filemap_policy::{Bounds, FilePolicy, KernelWindow, PageRange, TouchKind};
+use filemap_policy::{
+    Bounds, FilePolicy, KernelWindow, PageRange, REGION_PAGES, TouchCollector, TouchHistory,
+    TouchKind,
+};
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::costs::CostEstimator;
+use crate::decision::{FileDecision, FileWay};
+use crate::history_format::FileIdentity;
+use crate::history_store::HistoryStore;
 use crate::requested_pages::RequestedPages;
+use crate::statistics::FileStatistics;
 
 /// `f_type` of statfs(2) for tmpfs, ramfs and hugetlbfs (`linux/magic.h`), which have no readahead.
 const MEMORY_FILESYSTEMS: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
@@ -125,43 +134,166 @@ fn read_kib(path: &str) -> Option<u64> {
     Some(kib.saturating_mul(1 << 10))
 }
 
+/// A prefetch is judged after this many touches.
+const MIN_PREFETCH_TOUCHES: u64 = 64;
+
 /// A file with governed mappings, shared by all processes that map it.
 #[derive(Debug)]
 pub struct GovernedFile {
     pub open: Arc<OpenFile>,
+    path: PathBuf,
     /// Size of the file in pages, refreshed on every tick.
     pub pages: u64,
-    /// The policy's state of this file.
-    state: Box<FilePolicy>,
+    decision: Arc<FileDecision>,
+    /// The policy's state of this file; `None` if nothing is read ahead.
+    state: Option<Box<FilePolicy>>,
+    /// What is touched, to be remembered.
+    collector: Option<TouchCollector>,
+    prefetch: PrefetchGuard,
     requested: RequestedPages,
     /// Cost of one page of the kernel's read-around window.
     window_page_ns: u64,
     /// Number of governed mappings of the file.
     pub users: usize,
+    met_at: Instant,
+}
+
+/// Compares the touches with the regions that are read before.
+#[derive(Debug, Default)]
+struct PrefetchGuard {
+    /// The regions that are read, by number.
+    regions: HashSet<u64>,
+    touches: u64,
+    touches_inside: u64,
+    is_wrong: bool,
+}
+
+impl PrefetchGuard {
+    /// Counts a touch. Returns whether it shows that the program goes elsewhere: fewer than a
+    /// quarter of its first touches are in the regions.
+    fn on_touch(&mut self, page: u64) -> bool {
+        if self.regions.is_empty() || self.touches >= MIN_PREFETCH_TOUCHES {
+            return false;
+        }
+        self.touches += 1;
+        self.touches_inside += u64::from(self.regions.contains(&(page / REGION_PAGES)));
+        self.is_wrong =
+            self.touches == MIN_PREFETCH_TOUCHES && self.touches_inside < MIN_PREFETCH_TOUCHES / 4;
+        self.is_wrong
+    }
+}
+
+/// What a touch gives rise to.
+#[derive(Debug, Default)]
+pub struct TouchReply {
+    /// Ranges to read ahead, one per call and in order of expected use.
+    pub reads: Vec<PageRange>,
+    /// These reads are speculative.
+    pub is_for_later: bool,
+    /// Reads that are queued for the file are in vain.
+    pub cancels_reads: bool,
 }
 
 impl GovernedFile {
-    /// A file without governed mappings yet. The windows of streams are limited to `largest` pages.
+    /// A file without governed mappings yet, governed by `decision`. The windows of streams are
+    /// limited to `largest` pages. `is_random`: the program advises it MADV_RANDOM itself.
     pub fn new(
-        open: Arc<OpenFile>,
+        (open, path): (Arc<OpenFile>, PathBuf),
         pages: u64,
         largest: u64,
         cost: &CostEstimator,
+        (decision, is_random): (Arc<FileDecision>, bool),
     ) -> GovernedFile {
-        GovernedFile {
+        let mut file = GovernedFile {
             open,
+            path,
             pages,
-            state: Box::new(FilePolicy::new(largest, cost.costs())),
+            state: None,
+            collector: None,
+            prefetch: PrefetchGuard::default(),
             requested: RequestedPages::default(),
             window_page_ns: cost.window_page_ns(),
             users: 0,
+            met_at: Instant::now(),
+            decision: Arc::clone(&decision),
+        };
+        file.set_decision(decision, largest, cost);
+        if file.decision.way != FileWay::RentOrBuy {
+            let is_exact = is_random || file.decision.advises_random();
+            file.collector = Some(TouchCollector::new(is_exact, is_random));
+        }
+        file
+    }
+
+    fn set_decision(&mut self, decision: Arc<FileDecision>, largest: u64, cost: &CostEstimator) {
+        self.state = match &decision.way {
+            FileWay::RentOrBuy => Some(Box::new(FilePolicy::new(largest, cost.costs()))),
+            FileWay::Plan(plan) if plan.follows_runs => {
+                let lengths = plan.run_lengths.iter().copied();
+                Some(Box::new(FilePolicy::following(largest, cost.costs(), lengths)))
+            }
+            FileWay::Watch | FileWay::Plan(_) => None,
+        };
+        self.decision = decision;
+    }
+
+    /// How the file is governed.
+    pub fn decision(&self) -> &Arc<FileDecision> {
+        &self.decision
+    }
+
+    /// Decides by what was touched so far, if the file was only watched and for at least
+    /// `watch_time`. Returns whether its mappings are to be advised now.
+    pub fn decide_late(
+        &mut self,
+        watch_time: Duration,
+        largest: u64,
+        cost: &CostEstimator,
+    ) -> bool {
+        let Some(collector) = &self.collector else { return false };
+        let is_due = self.decision.way == FileWay::Watch && self.met_at.elapsed() >= watch_time;
+        if !is_due || collector.touches() == 0 {
+            return false;
+        }
+        let history = collector.history();
+        let window_pages = self.open.window_pages;
+        let mut decision =
+            FileDecision::from_histories(&[history], cost.costs(), window_pages, self.pages);
+        decision.reason = format!("{}, after {} s", decision.reason, watch_time.as_secs());
+        let advises = decision.advises_random();
+        self.set_decision(Arc::new(decision), largest, cost);
+        advises
+    }
+
+    /// Ranges to read before they are touched, one per call. To be called once.
+    pub fn begin_prefetch(&mut self, now_ns: u64) -> Vec<PageRange> {
+        let FileWay::Plan(plan) = &self.decision.way else { return Vec::new() };
+        let mut pieces = Vec::new();
+        for pages in &plan.prefetch {
+            let regions = pages.first / REGION_PAGES..pages.end.div_ceil(REGION_PAGES);
+            self.prefetch.regions.extend(regions);
+            let step = self.open.speculative_call_pages.max(1);
+            let firsts = (pages.first..pages.end).step_by(step as usize);
+            let piece = |first| PageRange { first, end: pages.end.min(first + step) };
+            pieces.extend(firsts.map(piece));
+        }
+        pieces.into_iter().flat_map(|piece| self.requested.request(piece, now_ns)).collect()
+    }
+
+    /// Records that thread `tid` touched `page` before its mapping was governed.
+    pub fn on_early_touch(&mut self, tid: u32, page: u64) {
+        if let Some(collector) = &mut self.collector {
+            collector.on_touch(page, tid.into());
         }
     }
 
-    /// Records that thread `tid` touched `page` at `now_ns`. Returns the ranges within `mapping` to
-    /// read ahead, one per call and in order of expected use, and whether these reads are
-    /// speculative. `may_be_left` lets the policy weigh the kernel's own read-around window; it is
-    /// also set once the mapping was left to the kernel.
+    /// Whether it is only watched.
+    pub fn is_watched(&self) -> bool {
+        self.state.is_none()
+    }
+
+    /// Records that thread `tid` touched `page` at `now_ns`. `may_be_left` lets the policy weigh
+    /// the kernel's own read-around window; it is also set once the mapping was left to the kernel.
     pub fn on_touch(
         &mut self,
         tid: u32,
@@ -169,15 +301,22 @@ impl GovernedFile {
         mapping: PageRange,
         may_be_left: bool,
         now_ns: u64,
-    ) -> (Vec<PageRange>, bool) {
+    ) -> TouchReply {
+        if let Some(collector) = &mut self.collector {
+            collector.on_touch(page, tid.into());
+        }
+        let cancels_reads = self.prefetch.on_touch(page);
+        let Some(state) = &mut self.state else {
+            return TouchReply { cancels_reads, ..TouchReply::default() };
+        };
         if touch == TouchKind::Major {
             self.requested.on_major_fault(page, now_ns);
         }
         let bounds = Bounds { mapping, file_pages: self.pages };
-        self.state.set_thread(tid.into());
+        state.set_thread(tid.into());
         let window = KernelWindow { pages: self.open.window_pages, page_ns: self.window_page_ns };
-        self.state.set_window(if may_be_left { window } else { KernelWindow::NONE });
-        let reads = self.state.on_fault(page, touch, bounds);
+        state.set_window(if may_be_left { window } else { KernelWindow::NONE });
+        let reads = state.on_fault(page, touch, bounds);
         let most = if reads.is_for_later {
             self.open.speculative_call_pages
         } else {
@@ -185,12 +324,12 @@ impl GovernedFile {
         };
         let pieces = reads.pieces(most);
         let fresh = pieces.flat_map(|piece| self.requested.request(piece, now_ns)).collect();
-        (fresh, reads.is_for_later)
+        TouchReply { reads: fresh, is_for_later: reads.is_for_later, cancels_reads }
     }
 
     /// Whether the policy prefers the kernel's own readahead to MADV_RANDOM for this file.
     pub fn is_left_to_kernel(&self) -> bool {
-        self.state.is_left_to_kernel()
+        self.state.as_ref().is_some_and(|state| state.is_left_to_kernel())
     }
 
     /// A request for `pages` was dropped from the queue.
@@ -199,11 +338,54 @@ impl GovernedFile {
     }
 
     pub fn set_costs(&mut self, cost: &CostEstimator) {
-        self.state.set_costs(cost.costs());
+        if let Some(state) = &mut self.state {
+            state.set_costs(cost.costs());
+        }
         self.window_page_ns = cost.window_page_ns();
     }
 
     pub fn set_memory_short(&mut self, is_short: bool) {
-        self.state.set_memory_short(is_short);
+        if let Some(state) = &mut self.state {
+            state.set_memory_short(is_short);
+        }
+    }
+
+    /// What was done with it, and why.
+    pub fn statistics(&self) -> FileStatistics {
+        let reason = &self.decision.reason;
+        let done = if self.is_left_to_kernel() && self.decision.way != FileWay::RentOrBuy {
+            format!("handed back: the program went elsewhere, after {reason}")
+        } else if self.prefetch.is_wrong {
+            format!("{reason}; reading stopped: the program went elsewhere")
+        } else {
+            reason.clone()
+        };
+        FileStatistics { path: self.path.clone(), done }
+    }
+
+    /// What is to be remembered of it, if a page was touched.
+    pub fn touched(&self) -> Option<TouchedFile> {
+        let collector = self.collector.as_ref().filter(|own| own.touches() > 0)?;
+        let (open, path) = (Arc::clone(&self.open), self.path.clone());
+        Some(TouchedFile { open, path, history: collector.history() })
+    }
+}
+
+/// What a session saw of a file.
+#[derive(Debug)]
+pub struct TouchedFile {
+    open: Arc<OpenFile>,
+    path: PathBuf,
+    history: TouchHistory,
+}
+
+impl TouchedFile {
+    /// Remembers it in `store`.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn remember(self, store: &HistoryStore) -> Result<(), String> {
+        let identity = FileIdentity::of(&self.open.file).map_err(|error| error.to_string())?;
+        store.add(identity, &self.path, self.history)
     }
 }

@@ -27,6 +27,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::advisor::AdvisorPool;
 use crate::governor::Governor;
+use crate::history_store::HistoryStore;
 use crate::journal::{StaleJournal, start_ticks};
 use crate::memory::MemoryPressure;
 use crate::process::page_bytes;
@@ -169,9 +170,15 @@ impl GovernorSession {
             is_ready: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         });
+        let settings = match way {
+            FollowMethod::PerfEvents => settings,
+            // Polled touches come in no order, which a plan would need.
+            FollowMethod::PageTables => GovernSettings { memory: None, ..settings },
+        };
         let mut work = SessionThread {
             follower,
-            advisor: AdvisorPool::start(settings.observe_only, directory)?,
+            store: settings.memory.clone(),
+            advisor: AdvisorPool::start(&settings, directory)?,
             reader: ReadaheadPool::start(page_bytes())?,
             governor: Governor::new(settings, way == FollowMethod::PerfEvents),
             memory: MemoryPressure::default(),
@@ -224,6 +231,7 @@ struct SessionThread {
     advisor: AdvisorPool,
     reader: ReadaheadPool,
     governor: Governor,
+    store: Option<HistoryStore>,
     memory: MemoryPressure,
     target: GovernTarget,
     /// PID and start time of the followed processes that were named or found in a cgroup.
@@ -254,7 +262,8 @@ impl SessionThread {
                 // The event descriptor of an exited process stays readable: do not spin on it.
                 thread::sleep(BUSY_INTERVAL);
             }
-            pause = if heard || !self.tasks.is_empty() {
+            let is_busy = heard && !self.governor.only_watches();
+            pause = if is_busy || !self.tasks.is_empty() {
                 BUSY_INTERVAL
             } else {
                 (pause * 2).clamp(BUSY_INTERVAL, IDLE_INTERVAL)
@@ -353,6 +362,7 @@ impl SessionThread {
                 Request::Read { id, file, pages, is_for_later } => {
                     reads.push(ReadRequest { id, file, pages, is_speculative: is_for_later });
                 }
+                Request::CancelReads { id } => self.reader.cancel_speculative(id),
                 Request::Watch { pid, range } => self.follower.watch(pid, &range),
                 Request::Unwatch { pid, range } => self.follower.unwatch(pid, &range),
                 Request::Task(task) => self.submit(task),
@@ -399,6 +409,7 @@ impl SessionThread {
             }
         }
         self.governor.tick();
+        self.remember();
         self.governor.retry_idle(now_ns());
         let pids = self.governor.pids();
         let short = self.memory.processes_under_pressure(&pids);
@@ -408,6 +419,17 @@ impl SessionThread {
             self.warn_once(&error.to_string());
         }
         self.execute_requests();
+    }
+
+    /// Remembers what was touched of closed files.
+    fn remember(&mut self) {
+        let touched = self.governor.take_touched_files();
+        let Some(store) = &self.store else { return };
+        let failed: Vec<String> =
+            touched.into_iter().filter_map(|file| file.remember(store).err()).collect();
+        for reason in failed {
+            self.warn_once(&format!("what was touched of a file is not remembered: {reason}"));
+        }
     }
 
     /// Follows the named processes, and new members of the cgroups.
@@ -477,6 +499,8 @@ impl SessionThread {
             }
         }
         let given_back = self.governor.restorable();
+        self.governor.close_files(true);
+        self.remember();
         let left = self.advisor.end(given_back.clone());
         let mut statistics = self.governor.statistics();
         for process in statistics.processes.iter_mut().filter(|own| own.is_running) {

@@ -9,12 +9,13 @@
 //! system calls, is retried with exponential backoff.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use filemap_attach::{Event, EventKind, FaultKind, FileId, MappedRange};
 use filemap_policy::{PageRange, TouchKind};
 
 use crate::costs::CostEstimator;
-use crate::file::GovernedFile;
+use crate::file::{GovernedFile, TouchedFile};
 use crate::process::{CutRange, GovernedProcess, page_bytes};
 use crate::range::{GovernedRange, RangeState};
 use crate::request::{
@@ -31,6 +32,12 @@ const MAX_RANGES: usize = 4096;
 
 /// Maximum number of ended process images reported individually.
 const MAX_REPORTED_IMAGES: usize = 4096;
+
+/// Maximum number of touches of a mapping that are kept until it is governed.
+const MAX_EARLY_TOUCHES: usize = 1 << 14;
+
+/// Maximum number of files whose treatment is reported.
+const MAX_REPORTED_FILES: usize = 4096;
 
 /// Attempts to advise a mapping while its process is idle. Later attempts wait for an event that
 /// shows a running thread.
@@ -68,6 +75,8 @@ pub struct Governor {
     /// The event source reports each fault and whether it was major.
     has_fault_events: bool,
     statistics: GovernStatistics,
+    /// Closed files that are not remembered yet.
+    touched: Vec<TouchedFile>,
     /// By PID: how many of its images were reported.
     images: HashMap<u32, u32>,
 }
@@ -86,6 +95,7 @@ impl Governor {
             requests: Vec::new(),
             costs: CostEstimator::new(settings.costs),
             statistics: GovernStatistics::default(),
+            touched: Vec::new(),
             images: HashMap::new(),
             settings,
         }
@@ -138,6 +148,10 @@ impl Governor {
         range.counts.other_faults += u64::from(!is_major);
         let RangeState::Governed(origin) = range.state else {
             range.counts.early_faults += u64::from(is_major);
+            if range.early_touches.len() < MAX_EARLY_TOUCHES && kind != FaultKind::Scanned {
+                let page = range.page(address, page_bytes);
+                range.early_touches.push((tid, page));
+            }
             let is_due = matches!(range.state, RangeState::Requested { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
         };
@@ -157,23 +171,27 @@ impl Governor {
         let may_be_left = self.has_fault_events
             && (origin == AdviceOrigin::Left || origin.is_restored() && !file.is_left_to_kernel());
         let (page, pages) = (range.page(address, page_bytes), range.pages(page_bytes));
-        let (reads, is_for_later) = file.on_touch(tid, (page, touch), pages, may_be_left, at_ns);
+        let reply = file.on_touch(tid, (page, touch), pages, may_be_left, at_ns);
+        if reply.cancels_reads {
+            self.requests.push(Request::CancelReads { id });
+        }
         let is_to_leave = is_major && origin.is_restored() && file.is_left_to_kernel();
         if is_to_leave && range.leave_at_ns.is_some_and(|due_ns| due_ns <= at_ns) {
             range.leave_at_ns = None;
-            let (id, range) = (range.id, range.mapped.clone());
+            let (leave_id, range) = (range.id, range.mapped.clone());
             self.requests.push(Request::Task(AdvisorTask::Leave(ReleaseMapping {
-                id,
+                id: leave_id,
                 pid,
                 tid,
                 range,
             })));
         }
-        for pages in reads {
+        let is_for_later = reply.is_for_later;
+        for pages in reply.reads {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
             if !self.settings.observe_only {
-                let file = file.open.clone();
+                let file = Arc::clone(&file.open);
                 self.requests.push(Request::Read { id, file, pages, is_for_later });
             }
         }
@@ -332,24 +350,51 @@ impl Governor {
         for range in process.ranges_mut().filter(|range| range.id == id) {
             let RangeState::Requested { tries, .. } = range.state else { continue };
             match &took {
-                TakeResult::Governed { file, pages, origin } => {
+                TakeResult::Governed { file, pages, origin, decision } => {
                     range.state = RangeState::Governed(*origin);
                     if let AdviceOrigin::Governor { stopped_ns } = origin {
                         range.counts.stopped_ns += stopped_ns;
                     }
                     let Some(id) = range.mapped.file.as_ref().map(|file| file.id) else { continue };
                     let largest = self.settings.max_window_bytes / self.page_bytes;
+                    let is_new = !self.files.contains_key(&id);
                     let governed = self.files.entry(id).or_insert_with(|| {
-                        GovernedFile::new(file.clone(), *pages, largest, &self.costs)
+                        let path = range.mapped.file.as_ref().map(|file| file.path.clone());
+                        let is_random = *origin == AdviceOrigin::Program;
+                        GovernedFile::new(
+                            (Arc::clone(file), path.unwrap_or_default()),
+                            *pages,
+                            largest,
+                            &self.costs,
+                            (Arc::clone(decision), is_random),
+                        )
                     });
-                    governed.users += 1;
-                    let range = range.mapped.clone();
-                    self.requests.push(Request::Watch { pid, range });
+                    for (tid, page) in std::mem::take(&mut range.early_touches) {
+                        governed.on_early_touch(tid, page);
+                    }
+                    if is_new && !self.settings.observe_only {
+                        for pages in governed.begin_prefetch(now_ns) {
+                            range.counts.pages += pages.count();
+                            range.counts.calls += 1;
+                            let (file, is_for_later) = (Arc::clone(file), true);
+                            self.requests.push(Request::Read { id, file, pages, is_for_later });
+                        }
+                    }
+                    if !range.is_counted {
+                        range.is_counted = true;
+                        governed.users += 1;
+                        let range = range.mapped.clone();
+                        self.requests.push(Request::Watch { pid, range });
+                    }
                 }
                 TakeResult::Retry(_) => {
                     range.state = RangeState::Requested { tries, is_due: true };
                     let pause_ns = 1_000_000 << tries.min(MAX_BACKOFF_DOUBLINGS);
                     again_ns = Some(now_ns.saturating_add(pause_ns));
+                }
+                // Advice came late and was refused: it stays watched.
+                TakeResult::Ignored(_) | TakeResult::Refused(_) if range.is_counted => {
+                    range.state = RangeState::Governed(AdviceOrigin::Watched)
                 }
                 TakeResult::Ignored(_) | TakeResult::Refused(_) => {
                     range.state = RangeState::Ignored
@@ -362,7 +407,11 @@ impl Governor {
         }
         process.retry_at_ns = process.retry_at_ns.or(again_ns);
         for address in &gone {
-            process.remove(*address);
+            if let Some(range) = process.remove(*address).filter(|range| range.is_counted)
+                && let Some(file) = governed_file(&mut self.files, &range.mapped)
+            {
+                file.users -= 1;
+            }
             self.ranges -= 1;
         }
         if !gone.is_empty() {
@@ -401,7 +450,7 @@ impl Governor {
     /// Updates the counts and watches after a mapping was cut.
     fn on_cut(&mut self, pid: u32, cut: &CutRange) {
         self.ranges = self.ranges + cut.left.len() - 1;
-        if !matches!(cut.whole.state, RangeState::Governed(_)) {
+        if !cut.whole.is_counted {
             return;
         }
         let range = cut.whole.mapped.clone();
@@ -419,7 +468,7 @@ impl Governor {
         let Some(process) = self.processes.remove(&pid) else { return };
         self.ranges -= process.len();
         for range in process.ranges() {
-            if matches!(range.state, RangeState::Governed(_)) {
+            if range.is_counted {
                 if let Some(file) = governed_file(&mut self.files, &range.mapped) {
                     file.users -= 1;
                 }
@@ -460,6 +509,11 @@ impl Governor {
         due.into_iter().for_each(|pid| self.retry(pid, pid, false));
     }
 
+    /// Whether no touch needs an answer.
+    pub fn only_watches(&self) -> bool {
+        self.files.values().all(GovernedFile::is_watched)
+    }
+
     /// Whether a mapping is likely to be advised soon: it was tried fewer than `MAX_FIRST_TRIES`
     /// times.
     pub fn expects_more(&self) -> bool {
@@ -474,7 +528,8 @@ impl Governor {
     /// journals the mappings that forked processes inherited.
     pub fn tick(&mut self) {
         self.costs.update();
-        self.files.retain(|_, file| file.users > 0);
+        self.close_files(false);
+        self.decide_late();
         for file in self.files.values_mut() {
             file.pages = file.open.pages(self.page_bytes).unwrap_or(file.pages);
             file.set_costs(&self.costs);
@@ -487,6 +542,48 @@ impl Governor {
                     pid: *pid,
                     ranges: inherited,
                 }));
+            }
+        }
+    }
+
+    /// Closes the files without governed mappings, or all of them. What was touched of them is
+    /// kept until [`Governor::take_touched_files`].
+    pub fn close_files(&mut self, all: bool) {
+        let (files, touched) = (&mut self.statistics.files, &mut self.touched);
+        self.files.retain(|_, file| {
+            let is_kept = file.users > 0 && !all;
+            if !is_kept {
+                touched.extend(file.touched());
+                if files.len() < MAX_REPORTED_FILES {
+                    files.push(file.statistics());
+                }
+            }
+            is_kept
+        });
+    }
+
+    /// What was touched of the files that were closed since the last call.
+    pub fn take_touched_files(&mut self) -> Vec<TouchedFile> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Governs the files that were watched for long enough by what was touched until then.
+    fn decide_late(&mut self) {
+        let largest = self.settings.max_window_bytes / self.page_bytes;
+        let (watch_time, costs) = (self.settings.watch_time, &self.costs);
+        let files = self.files.iter_mut();
+        let is_due = |file: &mut GovernedFile| file.decide_late(watch_time, largest, costs);
+        let due: Vec<FileId> = files.filter_map(|(id, file)| is_due(file).then_some(*id)).collect();
+        if due.is_empty() {
+            return;
+        }
+        for (pid, process) in &mut self.processes {
+            for range in process.ranges_mut() {
+                let is_due = range.mapped.file.as_ref().is_some_and(|file| due.contains(&file.id));
+                if is_due && range.state == RangeState::Governed(AdviceOrigin::Watched) {
+                    range.state = RangeState::Requested { tries: 1, is_due: false };
+                    self.requests.push(take_request(&self.files, range, (*pid, *pid), false));
+                }
             }
         }
     }
@@ -531,6 +628,11 @@ impl Governor {
         let mut statistics = self.statistics.clone();
         let running = self.processes.values().map(|own| own.statistics(self.page_bytes, None));
         statistics.processes.extend(running.filter(|own| !own.is_empty()));
+        statistics.files.extend(self.files.values().map(GovernedFile::statistics));
+        statistics
+            .files
+            .sort_by(|one, other| (&one.path, &one.done).cmp(&(&other.path, &other.done)));
+        statistics.files.dedup();
         statistics.processes.sort_by_key(|own| (own.pid, own.image));
         statistics
     }
@@ -551,6 +653,7 @@ fn take_request(
     };
     let file = range.mapped.file.as_ref().and_then(|file| files.get(&file.id));
     let is_left_to_kernel = file.is_some_and(GovernedFile::is_left_to_kernel);
+    let decision = file.map(|file| Arc::clone(file.decision()));
     let range = range.mapped.clone();
     Request::Task(AdvisorTask::Take(TakeMapping {
         id,
@@ -561,6 +664,7 @@ fn take_request(
         tries,
         has_faulted,
         prefers_kernel: is_left_to_kernel,
+        decision,
     }))
 }
 

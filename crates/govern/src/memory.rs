@@ -46,13 +46,20 @@ impl MemoryPressure {
     }
 }
 
-fn is_system_short() -> bool {
+/// The system's memory that can be used without swapping, in bytes; 0 if unknown.
+pub fn available_bytes() -> u64 {
+    meminfo_kib("MemAvailable:").unwrap_or(0).saturating_mul(1 << 10)
+}
+
+/// A value of `/proc/meminfo`.
+fn meminfo_kib(key: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    let is_little = match (kib("MemAvailable:"), kib("MemTotal:")) {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+fn is_system_short() -> bool {
+    let is_little = match (meminfo_kib("MemAvailable:"), meminfo_kib("MemTotal:")) {
         (Some(available), Some(total)) => available < total / 100 * MIN_FREE_PERCENT,
         _ => false,
     };

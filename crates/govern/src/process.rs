@@ -113,6 +113,7 @@ impl GovernedProcess {
         for range in self.ranges.values() {
             let own = match range.state {
                 RangeState::Governed(AdviceOrigin::Program) => MappingState::OwnAdvice,
+                RangeState::Governed(AdviceOrigin::Watched) => MappingState::Watched,
                 RangeState::Governed(AdviceOrigin::Left) => MappingState::Restored,
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,

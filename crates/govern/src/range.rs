@@ -15,9 +15,13 @@ pub struct GovernedRange {
     /// program's.
     pub may_be_inherited: bool,
     pub state: RangeState,
+    /// It counts as a user of its file.
+    pub is_counted: bool,
     /// Earliest time of the next attempt to leave it to the kernel; `None` while one is under way.
     pub leave_at_ns: Option<u64>,
     pub counts: RangeCounts,
+    /// Touches before it was governed: thread and page.
+    pub early_touches: Vec<(u32, u64)>,
 }
 
 /// State of a mapping.
@@ -52,13 +56,23 @@ impl GovernedRange {
     /// A mapping just requested, by request `id`.
     pub fn new(mapped: MappedRange, id: u64) -> GovernedRange {
         let state = RangeState::Requested { tries: 1, is_due: false };
-        let (may_be_inherited, counts) = (false, RangeCounts::default());
-        GovernedRange { mapped, id, may_be_inherited, state, leave_at_ns: Some(0), counts }
+        let (is_counted, counts) = (false, RangeCounts::default());
+        GovernedRange {
+            mapped,
+            id,
+            may_be_inherited: false,
+            state,
+            is_counted,
+            leave_at_ns: Some(0),
+            counts,
+            early_touches: Vec::new(),
+        }
     }
 
     /// A copy with all counters at zero.
     pub fn copy_uncounted(&self) -> GovernedRange {
-        GovernedRange { counts: RangeCounts::default(), leave_at_ns: Some(0), ..self.clone() }
+        let (counts, early_touches) = (RangeCounts::default(), Vec::new());
+        GovernedRange { counts, early_touches, leave_at_ns: Some(0), ..self.clone() }
     }
 
     /// The mapped pages of the file.

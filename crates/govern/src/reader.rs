@@ -84,6 +84,11 @@ impl ReadaheadPool {
         self.shared.has_more.notify_all();
         dropped
     }
+
+    /// Drops the queued reads of a file that are not needed yet.
+    pub fn cancel_speculative(&self, id: FileId) {
+        self.shared.queue().speculative.retain(|read| read.id != id);
+    }
 }
 
 impl Drop for ReadaheadPool {

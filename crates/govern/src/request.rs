@@ -5,6 +5,7 @@ use std::sync::Arc;
 use filemap_attach::{FileId, MappedRange};
 use filemap_policy::PageRange;
 
+use crate::decision::FileDecision;
 use crate::file::OpenFile;
 
 /// Request to govern a mapping: open its file and advise it MADV_RANDOM.
@@ -24,6 +25,8 @@ pub struct TakeMapping {
     pub has_faulted: bool,
     /// Open the file, but do not advise: the kernel's own readahead is cheaper for this file.
     pub prefers_kernel: bool,
+    /// How its file is governed, if that is decided.
+    pub decision: Option<Arc<FileDecision>>,
 }
 
 /// Request to restore the advice of a mapping for which the kernel's own readahead is cheaper.
@@ -45,6 +48,10 @@ pub enum Request {
         file: Arc<OpenFile>,
         pages: PageRange,
         is_for_later: bool,
+    },
+    /// Drop the queued reads of a file.
+    CancelReads {
+        id: FileId,
     },
     /// Report touches of a range; `Unwatch` ends that.
     Watch {
@@ -130,7 +137,7 @@ pub enum AdvisorReply {
 #[derive(Debug)]
 pub enum TakeResult {
     /// Governed; its file has `pages` pages.
-    Governed { file: Arc<OpenFile>, pages: u64, origin: AdviceOrigin },
+    Governed { file: Arc<OpenFile>, pages: u64, origin: AdviceOrigin, decision: Arc<FileDecision> },
     /// Cannot be advised now, and why.
     Retry(String),
     /// Not eligible, such as a file on tmpfs, and why.
@@ -152,6 +159,8 @@ pub enum AdviceOrigin {
     Program,
     /// Nobody: the governor only observes.
     ObserveOnly,
+    /// Nobody: what is known of the file does not call for advice.
+    Watched,
     /// Nobody: the mapping is left to the kernel's own readahead, which is cheaper.
     Left,
 }

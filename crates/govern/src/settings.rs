@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use filemap_attach::MappedRange;
 use filemap_attach::file::matches_any;
 use filemap_policy::Costs;
 
 use crate::costs;
+use crate::history_store::HistoryStore;
+use crate::recorded::GivenPlans;
 
 /// Which mappings are governed, and how.
 #[derive(Clone, Debug)]
@@ -22,6 +26,12 @@ pub struct GovernSettings {
     pub exclude: Vec<OsString>,
     /// Follow and count only: advise and read nothing.
     pub observe_only: bool,
+    /// Where touches are remembered; without it, files are governed from the first touch.
+    pub memory: Option<HistoryStore>,
+    /// What is known of files in place of a memory of them.
+    pub given: Option<Arc<GivenPlans>>,
+    /// Time after which a file that was only watched is governed by what was touched until then.
+    pub watch_time: Duration,
     /// Read costs to assume until they are measured.
     pub costs: Costs,
 }
@@ -34,6 +44,9 @@ impl Default for GovernSettings {
             include: Vec::new(),
             exclude: Vec::new(),
             observe_only: false,
+            memory: None,
+            given: None,
+            watch_time: Duration::from_secs(60),
             costs: costs::DEFAULT_COSTS,
         }
     }

@@ -1,6 +1,6 @@
 //! Statistics of a governor by process and mapping.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -10,12 +10,25 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct GovernStatistics {
     /// Process images with a mapping to govern, by PID and image number.
     pub processes: Vec<ProcessStatistics>,
+    /// What was done with each file, and why.
+    pub files: Vec<FileStatistics>,
     /// Images beyond the reporting limit.
     pub unreported_processes: u64,
     /// Records that the kernel dropped because a ring buffer was full.
     pub lost_records: u64,
     /// Pages of readahead requests that were dropped because the device did not keep up.
     pub dropped_pages: u64,
+}
+
+/// What was done with a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FileDone")]
+pub struct FileStatistics {
+    /// Its path.
+    #[serde(serialize_with = "path_text")]
+    pub path: PathBuf,
+    /// What was done and why, as a phrase.
+    pub done: String,
 }
 
 /// Statistics of one process image; each execve(2) begins another.
@@ -56,6 +69,8 @@ pub enum MappingState {
     Governed,
     /// Advised MADV_RANDOM by the program itself, and read ahead by the governor.
     OwnAdvice,
+    /// Watched, without advice of the governor.
+    Watched,
     /// Governed until it was unmapped or its process ended.
     Ended,
     /// Formerly governed, advice restored.
@@ -69,6 +84,7 @@ impl MappingState {
         match self {
             MappingState::Governed => "governed",
             MappingState::OwnAdvice => "own-advice",
+            MappingState::Watched => "watched",
             MappingState::Ended => "ended",
             MappingState::Restored => "given-back",
         }
@@ -109,6 +125,11 @@ pub struct MappingStatistics {
 }
 
 /// Serializes a path as text, with replacement characters for invalid UTF-8.
+fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// Likewise for a path that may be missing.
 fn path_as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

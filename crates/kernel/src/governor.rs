@@ -38,7 +38,7 @@ impl GovernorProcess {
         ready.set_read_timeout(Some(READY_TIMEOUT)).map_err(failed)?;
         let mut command = Command::new("/proc/self/exe");
         command
-            .args(["govern", "--pid", &pid.to_string()])
+            .args(["govern", "--no-memory", "--pid", &pid.to_string()])
             .env("NOTIFY_SOCKET", format!("@{name}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         die_with_parent(&mut command);

@@ -1,5 +1,8 @@
 //! The governor's policy.
 //!
+//! [`plan()`] decides from what programs touched of a file before ([`TouchHistory`], made by a
+//! [`TouchCollector`]) how it is read.
+//!
 //! [`FilePolicy`] is the policy for one file, across all of its mappings. It takes faults and
 //! returns ranges of pages to read. It has no clock and does no I/O, so the same faults always give
 //! the same answers. Read costs are an input.
@@ -19,12 +22,17 @@
 mod account;
 mod costs;
 mod lengths;
+mod plan;
 mod reads;
 mod region;
 mod state;
 mod stream;
 mod stride;
+mod touches;
 
 pub use costs::{Costs, KernelWindow, TouchKind};
+pub use plan::{FilePlan, PlanInput, PlannedAdvice, plan};
 pub use reads::{Bounds, PageRange, ReadPlan};
+pub use region::REGION_PAGES;
 pub use state::FilePolicy;
+pub use touches::{MAX_REGIONS, MAX_RUNS, TouchCollector, TouchHistory, TouchRun, TouchedRegion};

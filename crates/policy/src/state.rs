@@ -26,6 +26,8 @@ pub struct FilePolicy {
     largest_window: u64,
     thread: u64,
     is_memory_short: bool,
+    /// Runs are followed by what is remembered of the file, and no unit is bought.
+    follows_only: bool,
     window: KernelWindow,
     comparison: WindowComparison,
     /// Number of faults that read a page that was not requested.
@@ -49,6 +51,7 @@ impl FilePolicy {
             largest_window: largest_window_pages,
             thread: 0,
             is_memory_short: false,
+            follows_only: false,
             window: KernelWindow::NONE,
             comparison: WindowComparison::default(),
             faults: 0,
@@ -60,6 +63,20 @@ impl FilePolicy {
             regions: Regions::default(),
             budget: ReadBudget::new(costs),
         }
+    }
+
+    /// A file whose runs had these lengths before: runs are followed accordingly, and nothing else
+    /// is read. The kernel's own windows of any size are the alternative.
+    #[must_use]
+    pub fn following(
+        largest_window_pages: u64,
+        costs: Costs,
+        run_lengths: impl IntoIterator<Item = u64>,
+    ) -> FilePolicy {
+        let mut policy = FilePolicy::new(largest_window_pages, costs);
+        policy.follows_only = true;
+        run_lengths.into_iter().for_each(|pages| policy.lengths.count(pages));
+        policy
     }
 
     /// Number of streams begun, including single faults.
@@ -100,14 +117,14 @@ impl FilePolicy {
     /// `bounds`. Pages outside of the bounds are ignored.
     pub fn on_fault(&mut self, page: u64, touch: TouchKind, bounds: Bounds) -> ReadPlan {
         let inside = bounds.readable();
-        let is_left = self.has_short_window() && self.comparison.is_lost();
+        let is_left = self.compares_windows() && self.comparison.is_lost();
         if !inside.contains(page) || self.largest_window == 0 || is_left {
             return ReadPlan::NONE;
         }
         let is_known = self.regions.update(page, |region| region.knows(page));
         // The kernel's window would have included a page that a stream requested too late.
         let is_late = |state: &mut FilePolicy| is_known && state.table.find_asking(page).is_some();
-        if self.has_short_window() && touch == TouchKind::Major && (!is_known || is_late(self)) {
+        if self.compares_windows() && touch == TouchKind::Major && (!is_known || is_late(self)) {
             let cost = self.kernel_window_cost(page, inside);
             let all_ns = inside.count().saturating_mul(self.window.page_ns);
             self.comparison.record_fault(cost, self.budget.fault_ns(), inside.count(), all_ns);
@@ -194,7 +211,7 @@ impl FilePolicy {
         });
         let mut reads = self.follow_stream(page, inside);
         self.record_reads(&reads);
-        if !self.is_memory_short && !self.has_short_window() {
+        if !self.is_memory_short && !self.compares_windows() && !self.follows_only {
             self.buy(page, inside, &mut reads);
         }
         reads
@@ -204,6 +221,11 @@ impl FilePolicy {
     /// nothing is read ahead in units.
     const fn has_short_window(&self) -> bool {
         self.window.pages > 0 && self.window.pages <= SHORT_WINDOW_PAGES
+    }
+
+    /// Whether single pages are compared with the kernel's windows.
+    const fn compares_windows(&self) -> bool {
+        self.has_short_window() || self.follows_only && self.window.pages > 0
     }
 
     /// Returns the request of the stream that `page` continues or starts.
@@ -334,7 +356,7 @@ fn add(stream: &Stream, elements: Elements, reads: &mut ReadPlan) {
 }
 
 /// Splits `pages` by region.
-fn by_region(pages: PageRange) -> impl Iterator<Item = PageRange> {
+pub(crate) fn by_region(pages: PageRange) -> impl Iterator<Item = PageRange> {
     let mut first = pages.first;
     std::iter::from_fn(move || {
         let end = BuySize::Region.around(first).end.min(pages.end);

@@ -3,4 +3,5 @@
 mod bound;
 mod cases;
 mod patterns;
+mod remembered;
 mod support;

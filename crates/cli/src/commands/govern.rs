@@ -1,15 +1,19 @@
 //! `filemap govern`.
 
 mod compare;
+mod memory;
+mod prefetch;
 mod running;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use filemap_attach::FollowMethod;
 use filemap_govern::{
-    Costs, GovernSettings, GovernTarget, GovernorSession, UnrestoredMapping, run_directory,
+    Costs, GivenPlans, GovernSettings, GovernTarget, GovernorSession, UnrestoredMapping,
+    run_directory,
 };
 use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
@@ -33,6 +37,10 @@ use filemap_study::{machine_profile, provenance};
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let is_running = !args.pid.is_empty() || !args.cgroup.is_empty();
     match () {
+        () if args.forget => memory::forget(args),
+        () if args.prefetch.is_some() => {
+            prefetch::run(args, args.prefetch.as_deref().unwrap_or_default())
+        }
         () if args.release && !is_running => Err(Error::Usage(
             "--release needs the process whose mappings it restores; give --pid or --cgroup"
                 .to_string(),
@@ -61,10 +69,11 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     }
     let program = govern::find(&args.program)?;
     let inputs = inputs(&program);
+    let given = given(args)?;
     let output = Output::open_files(&args.files, &inputs)?;
     // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
-    let begun = begin_for(args, &program);
+    let begun = begin_for(args, &program, given);
     let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
         print_message(format!("'{}' runs ungoverned: {reason}", program.path.display()));
@@ -78,11 +87,12 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let way = session.as_ref().map_or(FollowMethod::PerfEvents, GovernorSession::method);
     let outcome = session.map(GovernorSession::finish);
     let ended = ended?;
-    let (statistics, left) =
+    let (mut statistics, left) =
         outcome.map_or_else(Default::default, |outcome| (outcome.statistics, outcome.unrestored));
     tell_left(&left);
     drop(waited);
     let processes = study::process_records(&statistics, way);
+    let files = std::mem::take(&mut statistics.files);
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     if !args.observe && output.is_none() {
         return Ok(exit_status::outcome(ended, Ok(())));
@@ -91,6 +101,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let mut run =
         GovernRecord::new(processes, statistics.lost_records, footer(SCOPE, command(args)));
     (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
+    run.files = files;
     let run = run.with_end(arguments_text(&args.program), ended);
     let report = run.report();
     if args.observe {
@@ -102,18 +113,29 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     Ok(exit_status::outcome(ended, written))
 }
 
+/// What --plan says of files.
+fn given(args: &GovernArgs) -> Result<Option<Arc<GivenPlans>>, Error> {
+    let given = args.plan.as_deref().map(prefetch::given_plans).transpose()?;
+    Ok(given.map(Arc::new))
+}
+
 /// Starts governing the children of this thread, or returns the reason why it cannot.
-fn begin_for(args: &GovernArgs, program: &Program) -> Result<GovernorSession, String> {
+fn begin_for(
+    args: &GovernArgs,
+    program: &Program,
+    given: Option<Arc<GivenPlans>>,
+) -> Result<GovernorSession, String> {
     if let Some(gain) = govern::privilege_gain(&program.path).filter(|_| !geteuid().is_root()) {
         return Err(format!("it {gain}"));
     }
-    begin(&GovernTarget::Children, args).map_err(|error| error.to_string())
+    begin(&GovernTarget::Children, args, given).map_err(|error| error.to_string())
 }
 
 /// Starts governing `target`.
 fn begin(
     target: &GovernTarget,
     args: &GovernArgs,
+    given: Option<Arc<GivenPlans>>,
 ) -> Result<GovernorSession, filemap_govern::Error> {
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| filemap_govern::remove_stale_directories(directory));
@@ -123,8 +145,9 @@ fn begin(
              --release cannot restore it; set XDG_RUNTIME_DIR to one",
         );
     }
-    let session =
-        GovernorSession::start(target, settings(args), directory, |line| print_message(line))?;
+    let session = GovernorSession::start(target, settings(args, given), directory, |line| {
+        print_message(line)
+    })?;
     if session.method() == FollowMethod::PageTables {
         print_message(
             "perf events are refused, so page tables are scanned instead, and streams are read \
@@ -134,7 +157,7 @@ fn begin(
     Ok(session)
 }
 
-fn settings(args: &GovernArgs) -> GovernSettings {
+fn settings(args: &GovernArgs, given: Option<Arc<GivenPlans>>) -> GovernSettings {
     let usual = GovernSettings::default();
     GovernSettings {
         min_bytes: args.min_size.unwrap_or(usual.min_bytes),
@@ -142,6 +165,9 @@ fn settings(args: &GovernArgs) -> GovernSettings {
         include: args.include.clone(),
         exclude: args.exclude.clone(),
         observe_only: args.observe,
+        memory: memory::store(args),
+        given,
+        watch_time: args.watch.unwrap_or(usual.watch_time),
         costs: costs().unwrap_or(usual.costs),
     }
 }
@@ -237,6 +263,7 @@ fn command(args: &GovernArgs) -> String {
     let mut flag = |name: &str, value: String| {
         words.push(format!("{name} {}", shell_word(&value)));
     };
+    args.memory.iter().for_each(|path| flag("--memory", path.display().to_string()));
     args.pid.iter().for_each(|pid| flag("--pid", pid.to_string()));
     args.cgroup.iter().for_each(|name| flag("--cgroup", name.clone()));
     args.duration
@@ -261,8 +288,11 @@ fn settings_flags(args: &GovernArgs) -> Vec<String> {
     let mut flag = |name: &str, value: String| words.extend([name.to_string(), value]);
     args.min_size.iter().for_each(|bytes| flag("--min-size", bytes.to_string()));
     args.largest_window.iter().for_each(|bytes| flag("--largest-window", bytes.to_string()));
+    args.watch.iter().for_each(|time| flag("--watch", format_duration(time.as_nanos() as u64)));
     arguments_text(&args.include).into_iter().for_each(|glob| flag("--include", glob));
     arguments_text(&args.exclude).into_iter().for_each(|glob| flag("--exclude", glob));
+    args.plan.iter().for_each(|path| words.extend(["--plan".to_string(), path.clone()]));
+    words.extend(args.no_memory.then(|| "--no-memory".to_string()));
     words
 }
 

@@ -90,7 +90,10 @@ fn own_flag(command: &str, name: &str) -> String {
         ("govern" | "record", "min-size") => "--min-size 1m -- true",
         ("govern", "largest-window") => "--largest-window 1m -- true",
         ("govern", "release") => "--release --pid 1",
-        ("govern", "observe" | "compare") => return format!("--{name} -- true"),
+        ("govern", "forget") => "--forget x",
+        ("govern", "watch") => "--watch 1s -- true",
+        ("govern", "memory" | "plan" | "prefetch") => return format!("--{name} x -- true"),
+        ("govern", "observe" | "compare" | "no-memory") => return format!("--{name} -- true"),
         // Switches.
         _ => return format!("--{name}"),
     };

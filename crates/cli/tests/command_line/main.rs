@@ -14,6 +14,7 @@ mod folio_ops;
 mod govern;
 mod govern_endings;
 mod govern_failures;
+mod govern_memory;
 mod govern_reports;
 mod govern_running;
 mod governed;

@@ -1,6 +1,10 @@
 use std::sync::Arc;
+use std::time::Duration;
+
+use filemap_policy::{FilePlan, PlannedAdvice};
 
 use super::*;
+use crate::decision::{FileDecision, FileWay};
 use crate::file::OpenFile;
 use crate::range::tests::mapped;
 
@@ -102,7 +106,8 @@ fn governed(origin: AdviceOrigin) -> TakeResult {
 fn governed_with_window(origin: AdviceOrigin, window_pages: u64) -> TakeResult {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let file = OpenFile { file, window_pages, call_pages: 128, speculative_call_pages: 64 };
-    TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, origin }
+    let decision = Arc::new(FileDecision::rent_or_buy());
+    TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, origin, decision }
 }
 
 #[test]
@@ -443,4 +448,86 @@ fn the_programs_own_advice_is_never_restored() {
     bench.reply_take(&takes[0], governed_with_window(AdviceOrigin::Program, 32));
     bench.read_objects(7, 0..200);
     assert_eq!(bench.take_releases(), []);
+}
+
+/// A reply that a mapping is governed by `way`, of a file that is remembered in `store` or not.
+fn governed_by(way: FileWay, origin: AdviceOrigin) -> TakeResult {
+    let TakeResult::Governed { file, pages, .. } = governed(origin) else { unreachable!() };
+    let decision = Arc::new(FileDecision { way, reason: "watched only: first time".to_string() });
+    TakeResult::Governed { file, pages, origin, decision }
+}
+
+/// A file that is met for the first time: nothing is read, and what was touched is kept, also
+/// before the mapping was known.
+#[test]
+fn unknown_file_is_only_watched() {
+    let mut bench = GovernorHarness::with_mapping();
+    bench.fault(7, 0x1000_0000);
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed_by(FileWay::Watch, AdviceOrigin::Watched));
+    assert!(bench.governor.only_watches());
+    for page in 1..3000 {
+        bench.fault(7, 0x1000_0000 + page * 4096);
+    }
+    assert_eq!((bench.take_reads(), bench.restorable()), (Vec::new(), Vec::new()));
+    bench.event(7, EventKind::Exit);
+    bench.governor.on_exit(7);
+    bench.governor.tick();
+    assert_eq!(bench.governor.take_touched_files().len(), 1);
+    assert!(bench.governor.take_touched_files().is_empty());
+    let done = bench.governor.statistics().files.pop().unwrap().done;
+    assert_eq!(done, "watched only: first time");
+}
+
+/// After the time of watching, what was touched decides, and mappings are advised then.
+#[test]
+fn long_watched_file_is_governed() {
+    let settings = GovernSettings { watch_time: Duration::ZERO, ..GovernSettings::default() };
+    let mut bench = GovernorHarness::with_mapping();
+    bench.governor.settings = settings;
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed_by(FileWay::Watch, AdviceOrigin::Watched));
+    bench.governor.tick();
+    assert_eq!(bench.take_takes().len(), 0, "nothing was touched");
+    for number in 0..20_u64 {
+        bench.fault(7, 0x1000_0000 + number * 7919 % 16_384 * 4096);
+    }
+    bench.governor.tick();
+    bench.seen = bench.governor.take_requests();
+    let takes = bench.take_takes();
+    assert!(takes[0].decision.as_ref().unwrap().advises_random());
+    bench.reply_take(&takes[0], governed_by(FileWay::Watch, AdviceOrigin::Watched));
+    bench.governor.on_exit(7);
+    bench.governor.tick();
+    let done = bench.governor.statistics().files.pop().unwrap().done;
+    assert!(done.starts_with("RANDOM: ") && done.ends_with(", after 0 s"), "{done}");
+    assert_eq!(bench.governor.take_touched_files().len(), 1, "users are counted once");
+}
+
+/// Regions that were touched whole are read before; a program that goes elsewhere ends that.
+#[test]
+fn prefetch_ends_if_program_goes_elsewhere() {
+    let plan = |pages: PageRange| FilePlan {
+        advice: PlannedAdvice::Unchanged,
+        follows_runs: false,
+        prefetch: vec![pages],
+        run_lengths: Vec::new(),
+        own_ns: 0,
+        planned_ns: 0,
+    };
+    for (first, is_wrong) in [(0, false), (8192, true)] {
+        let mut bench = GovernorHarness::with_mapping();
+        let takes = bench.take_takes();
+        let way = FileWay::Plan(plan(PageRange { first: 512, end: 2048 }));
+        bench.reply_take(&takes[0], governed_by(way, AdviceOrigin::Watched));
+        let read: u64 = bench.take_reads().iter().map(|pages| pages.count()).sum();
+        assert_eq!(read, 1536);
+        for number in 0..100 {
+            bench.fault(7, 0x1000_0000 + (first + number * 23) * 4096);
+        }
+        let cancels = |request: &Request| matches!(request, Request::CancelReads { .. });
+        assert_eq!(bench.seen.iter().any(cancels), is_wrong);
+        let done = bench.governor.statistics().files.pop().unwrap().done;
+        assert_eq!(done.contains("the program went elsewhere"), is_wrong, "{done}");
+    }
 }

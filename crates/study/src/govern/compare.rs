@@ -111,8 +111,13 @@ pub fn compare(
     // What the command line names is cold from the first run on.
     let mut known: BTreeSet<String> = named_files(options.words).into_iter().map(shown).collect();
     check_files(&Vec::from_iter(known.clone()))?;
-    let mut trial =
-        Trial { engines, program: options.program, files: Vec::new(), notes: Vec::new() };
+    let mut trial = Trial {
+        engines,
+        program: options.program,
+        files: Vec::new(),
+        notes: Vec::new(),
+        governed: None,
+    };
     trial.drop_files(&known);
     // The first run determines which files the program maps. It is repeated with these cold.
     let (first, mapped) = watch_mapped_files(|| trial.run(&treatments[1]));

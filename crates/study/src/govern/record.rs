@@ -1,6 +1,7 @@
 //! The record of `govern`: of a program that it ran, or of running processes.
 
 use filemap_attach::program::parent;
+use filemap_govern::FileStatistics;
 use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_report::units::{bytes, number, time};
 use filemap_report::{Column, Part, Report, Unit, csv_column, csv_table, text_table};
@@ -43,6 +44,9 @@ pub struct GovernRecord {
     /// Totals over all `processes`.
     totals: ProcessTotals,
     pub processes: Vec<ProcessRecord>,
+    /// What was done with each file, and why.
+    #[serde(default)]
+    pub files: Vec<FileStatistics>,
     /// Records of faults and mappings that the kernel dropped because its buffer was full.
     lost_records: u64,
 }
@@ -105,6 +109,7 @@ impl GovernRecord {
             only_observed: false,
             totals: ProcessTotals::new(&processes),
             processes,
+            files: Vec::new(),
             lost_records,
         }
     }
@@ -124,6 +129,12 @@ impl GovernRecord {
                 "Nothing was governed: {}.",
                 escape_control(reason)
             )));
+        }
+        if !self.files.is_empty() {
+            let line = |file: &FileStatistics| {
+                escape_control(&format!("{}: {}", file.path.display(), file.done))
+            };
+            parts.push(Part::List(self.files.iter().map(line).collect()));
         }
         let mappings = self.processes.iter();
         let mappings = mappings

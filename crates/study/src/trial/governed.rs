@@ -12,6 +12,9 @@ use super::run_metered;
 use crate::error::{Error, reason};
 use crate::govern::GovernRecord;
 
+/// The flag of `filemap govern` that it remembers nothing.
+const NO_MEMORY: &str = "--no-memory";
+
 /// A command line of `filemap govern --json` for a program.
 pub struct GovernedProgram {
     command: Program,
@@ -30,7 +33,8 @@ pub struct GovernedFiles {
 }
 
 impl GovernedProgram {
-    /// `program` under `filemap govern` with `flags`. Only one may exist at a time.
+    /// `program` under `filemap govern` with `flags`, with a memory of its own. Only one may exist at
+    /// a time.
     ///
     /// # Errors
     /// When the path of this command is not known, or there is no directory for the report.
@@ -43,6 +47,11 @@ impl GovernedProgram {
         let json = directory.path().join("governed.json");
         let mut words: Vec<OsString> = ["filemap", "govern"].map(OsString::from).to_vec();
         words.extend(flags.iter().map(OsString::from));
+        let remembers = !flags.iter().any(|flag| flag == NO_MEMORY);
+        if remembers {
+            let memory = directory.path().join("memory");
+            words.extend(["--memory".into(), memory.into_os_string()]);
+        }
         words.extend(["--json".into(), json.clone().into_os_string(), "--".into()]);
         words.push(program.path.clone().into_os_string());
         words.extend(program.words[1..].iter().cloned());

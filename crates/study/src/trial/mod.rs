@@ -63,6 +63,9 @@ pub struct Trial<'a, E> {
     pub files: Vec<PathBuf>,
     /// Sentences for the report.
     pub notes: Vec<String>,
+    /// The program under the governor, which remembers the files from run to run; made for the
+    /// first such run.
+    pub governed: Option<GovernedProgram>,
 }
 
 impl<E: Engines> Trial<'_, E> {
@@ -104,7 +107,11 @@ impl<E: Engines> Trial<'_, E> {
         let mut governed = GovernedFiles::default();
         let metered = match treatment {
             Treatment::Governed { flags } => {
-                let program = GovernedProgram::new(self.program, flags)?;
+                let program = match self.governed.take() {
+                    Some(program) => program,
+                    None => GovernedProgram::new(self.program, flags)?,
+                };
+                let program = self.governed.insert(program);
                 let metered = program.run()?;
                 governed = program.governed_files();
                 metered

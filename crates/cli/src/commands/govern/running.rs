@@ -26,9 +26,10 @@ const IGNORED_SIGNALS: [i32; 5] =
 /// Governs running processes until they exit, the time is over, or a signal arrives.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let output = super::output(args, &Inputs::default())?;
+    let given = super::given(args)?;
     let waited = BlockedSignals::block();
     let target = GovernTarget::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
-    let session = super::begin(&target, args).map_err(|error| cannot(&error))?;
+    let session = super::begin(&target, args, given).map_err(|error| cannot(&error))?;
     tell_children(&args.pid);
     let start = Instant::now();
     let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
@@ -51,13 +52,16 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let outcome = session.finish();
     super::tell_left(&outcome.unrestored);
     drop(waited);
+    let mut outcome = outcome;
     let processes = govern::process_records(&outcome.statistics, way);
+    let files = std::mem::take(&mut outcome.statistics.files);
     super::check_read(args, &super::mapped(&processes))?;
     let has_none = processes.iter().all(|process| process.mappings.is_empty());
     let ungoverned = has_none.then(|| super::why_nothing(args, &processes));
     let footer = super::footer(super::SCOPE, super::command(args));
     let mut run = GovernRecord::new(processes, outcome.statistics.lost_records, footer);
     (run.ungoverned, run.only_observed) = (ungoverned, args.observe);
+    run.files = files;
     output.write(&run.report())?;
     Ok(Outcome::Done)
 }

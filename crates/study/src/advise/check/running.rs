@@ -61,9 +61,12 @@ impl Check {
             treatments.iter().map(|_| MeasuredVariant::default()).collect();
         let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
         let paths = files.iter().map(|(path, _)| path.clone()).collect();
-        let mut trial = Trial { engines, program, files: paths, notes };
+        let mut trial = Trial { engines, program, files: paths, notes, governed: None };
         // A first run loads what the program needs besides its files.
         trial.run(&Treatment::Plain)?;
+        // The governor watches a program first.
+        let governed = treatments.iter().find(|own| matches!(own, Treatment::Governed { .. }));
+        governed.map(|treatment| trial.run(treatment)).transpose()?;
         check_unchanged(&files)?;
         progress.advance();
         trial.run_in_turn(&treatments, runs, &*progress, |index, run| {
