@@ -35,11 +35,12 @@ pub enum Unit {
 }
 
 /// Which of two values is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Better {
     Less,
     More,
+    #[default]
     Neither,
 }
 

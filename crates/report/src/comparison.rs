@@ -3,7 +3,7 @@
 mod letter;
 
 use crate::bars::{Bar, BarTable};
-use crate::column::Unit;
+use crate::column::{Better, Unit};
 use crate::report::{Details, Part};
 use crate::table::{Head, Table};
 use crate::text::fits;
@@ -11,6 +11,9 @@ use crate::units::change;
 
 /// Maximum length of a name in one line.
 const MAX_NAME: usize = 12;
+
+/// Changes that are not coloured, as a share.
+const SMALL_CHANGE: f64 = 0.01;
 
 /// The name of the line with a figure's changes.
 const CHANGE: &str = "    change";
@@ -42,6 +45,7 @@ pub struct Figure {
     /// Its name; leading blanks make it a part of the figure above.
     pub name: String,
     pub unit: Unit,
+    pub better: Better,
     /// Its rank among the most important figures, if it is one.
     pub rank: Option<usize>,
     /// By variant; `None` if unknown.
@@ -70,6 +74,24 @@ impl Figure {
         let comparable = |at: usize| self.samples[at].filter(|own| own.mark.is_empty());
         let both = comparable(0).zip(comparable(variant));
         both.map_or("-".to_string(), |(first, own)| change(first.median, own.median))
+    }
+
+    /// Whether the median of a variant is better than the first one's, beyond what is shown as a
+    /// change of less than 1 %; `None` if neither is better.
+    fn is_better(&self, variant: usize) -> Option<bool> {
+        let [first, own] = [0, variant].map(|at| self.samples[at]);
+        let (first, own) =
+            first.zip(own).filter(|(a, b)| a.mark.is_empty() && b.mark.is_empty())?;
+        let is_change = (own.median - first.median).abs() > SMALL_CHANGE * first.median.abs();
+        let is_less = own.median < first.median;
+        match self.better {
+            Better::Neither => None,
+            better => is_change.then_some(is_less == (better == Better::Less)),
+        }
+    }
+
+    fn has_range(&self) -> bool {
+        self.samples.iter().flatten().any(|sample| sample.min < sample.max)
     }
 
     fn is_any(&self) -> bool {
@@ -130,6 +152,13 @@ impl ComparisonTable {
             figures.into_iter().map(|figure| Part::Bars(self.bars(figure))).collect()
         };
         let mut parts = bars(first);
+        if let Some(Part::Bars(first)) = parts.first_mut() {
+            first.note = format!(
+                "Blue is better than {}, orange is worse, and grey is the same within 1 % or \
+                 neither.",
+                self.name(0)
+            );
+        }
         if !others.is_empty() {
             let summary = "Other figures, drawn".to_string();
             parts.push(Part::Details(Details { summary, parts: bars(others) }));
@@ -138,6 +167,7 @@ impl ComparisonTable {
     }
 
     fn bars(&self, figure: &Figure) -> BarTable {
+        let has_range = figure.has_range();
         let bar = |at: usize| {
             let sample = figure.samples[at];
             let range = sample.filter(|sample| sample.min < sample.max);
@@ -148,13 +178,24 @@ impl ComparisonTable {
             Bar {
                 name: self.name(at),
                 value: sample.map(|sample| sample.median),
-                class: if at == 0 { "u2" } else { "u4" },
-                texts: vec![figure.median(at), change, range.unwrap_or_default()],
+                class: match figure.is_better(at) {
+                    None => "u2",
+                    Some(true) => "u4",
+                    Some(false) => "u1",
+                },
+                texts: match has_range {
+                    true => vec![figure.median(at), change, range.unwrap_or_default()],
+                    false => vec![figure.median(at), change],
+                },
             }
         };
         let title = self.title(figure);
-        let heads = ["variant", "median", "change", "range"];
-        BarTable::new(title, &heads, (0..self.variants.len()).map(bar).collect())
+        let heads: &[&str] = match has_range {
+            true => &["variant", "median", "change", "range"],
+            // One run, or equal ones.
+            false => &["variant", "value", "change"],
+        };
+        BarTable::new(title, heads, (0..self.variants.len()).map(bar).collect())
     }
 
     /// The title of a figure that is shown alone.

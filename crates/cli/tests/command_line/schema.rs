@@ -1,6 +1,7 @@
 //! Every object that a command writes conforms to its schema.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use filemap_study::schema;
 use jsonschema::Validator;
@@ -9,19 +10,19 @@ use serde_json::Value;
 use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, json, stderr};
 
-fn validators() -> BTreeMap<&'static str, Validator> {
+/// Built once: that takes longer than most checks.
+static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(|| {
     let all = schema::all_schemas().into_iter();
     let built = all.map(|(name, schema)| {
         let validator = jsonschema::validator_for(schema.as_value());
         (name, validator.unwrap_or_else(|error| panic!("{name}: {error}")))
     });
     built.collect()
-}
+});
 
 /// Violations of the schema `name` in `object`.
 fn faults(name: &str, object: &Value) -> Vec<String> {
-    let all = validators();
-    all[name].iter_errors(object).map(|e| format!("{}: {e}", e.instance_path)).collect()
+    VALIDATORS[name].iter_errors(object).map(|e| format!("{}: {e}", e.instance_path)).collect()
 }
 
 pub fn check(name: &str, object: &Value) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use filemap_job::{FileSummary, Spread};
 use filemap_report::units::number;
-use filemap_report::{ComparisonTable, Figure, Sample, Table, Unit, Variant};
+use filemap_report::{Better, ComparisonTable, Figure, Sample, Table, Unit, Variant};
 
 use super::Variants;
 use super::emulated::is_emulated;
@@ -52,6 +52,7 @@ impl Variants<'_> {
             figure.is_shown(own()).then(|| Figure {
                 name: figure.row_name(self.cells.iter().map(|cell| cell.engine.as_str())),
                 unit: figure.unit,
+                better: figure.better,
                 rank: figure.rank(),
                 samples: own().zip(&self.records).map(sample).collect(),
             })
@@ -118,5 +119,6 @@ fn plain(name: &str, own: impl Iterator<Item = Option<Spread>>) -> Figure {
         mark: "",
     };
     let samples = own.map(|spread| spread.map(sample)).collect();
-    Figure { name: name.to_string(), unit: Unit::Count, rank: None, samples }
+    let (unit, better) = (Unit::Count, Better::Neither);
+    Figure { name: name.to_string(), unit, better, rank: None, samples }
 }

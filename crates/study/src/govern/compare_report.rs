@@ -3,8 +3,8 @@
 use filemap_job::Spread;
 use filemap_report::units::{bytes, bytes_range, time_range};
 use filemap_report::{
-    CellValue, Column, ComparisonTable, Figure, Part, Report, Sample, Table, Unit, csv_column,
-    csv_table, figure_column, fold_cell, text_column, text_table,
+    Better, CellValue, Column, ComparisonTable, Figure, Part, Report, Sample, Table, Unit,
+    csv_column, csv_table, figure_column, fold_cell, text_column, text_table,
 };
 
 use super::compare::{GovernCompareRecord, GovernVariant};
@@ -120,6 +120,7 @@ fn median_table(cells: &[MeasureComparison]) -> ComparisonTable {
     let figure = |(at, cell): (usize, &MeasureComparison)| Figure {
         name: cell.measure.name().to_string(),
         unit: cell.measure.unit(),
+        better: Better::Less,
         rank: Some(at),
         samples: [cell.plain, cell.governed].map(sample).to_vec(),
     };

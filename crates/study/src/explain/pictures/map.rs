@@ -48,7 +48,7 @@ pub(in super::super) fn plot(map: &FileMap, page_bytes: u64) -> Plot {
     };
     Plot {
         title: "Pages of the file".to_string(),
-        note: "The darker a place, the more of its pages: a faint one has an eighth of them or \
+        note: "The stronger the colour of a place, the more of its pages: a faint one has an eighth of them or \
                fewer, a full one all. Evicted are those that are no longer in at the end."
             .to_string(),
         description: format!(
