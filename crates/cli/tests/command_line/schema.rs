@@ -131,7 +131,7 @@ fn published_tables() {
 fn lines_of_a_log() {
     let scratch = Scratch::new("schema-log");
     let path = scratch.path("log");
-    let validator = &validators()["log"];
+    let validator = &VALIDATORS["log"];
     for (job, last) in JOBS.iter().zip([163, 163, 19, 1073, 40, 9]) {
         let output = filemap(&format!("run {job} --log {path}")).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
