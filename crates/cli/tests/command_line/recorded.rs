@@ -749,3 +749,15 @@ fn refuses_program_of_another_user_with_remedy() {
     let message = stderr(&output.unwrap());
     assert!(message.contains("set-user-ID") && message.contains("setpriv"), "{message}");
 }
+
+#[test]
+fn recording_of_nothing_replaces_no_other() {
+    let place = Place::new("recording-of-nothing");
+    let path = place.scratch.file("good.recording", "an earlier recording");
+    let output = place.command("record", &format!("-o {path} -- true")).output().unwrap();
+    if is_recorded(&output) {
+        assert!(stderr(&output).contains("is left as it was"), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "an earlier recording");
+    assert!(!Path::new(&format!("{path}.part")).exists());
+}

@@ -1,5 +1,6 @@
 //! Records programs that it starts, and running processes.
 
+use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,13 +93,21 @@ fn finish(
     let mut files = Inputs::default();
     outcome.files.iter().for_each(|path| files.add("a file that the program read,", path));
     output::check(&[("--output", name)], &files)?;
+    let is_empty = totals.touches + outcome.reads == 0;
+    let failed = outcome.failed.take();
+    if is_empty && failed.is_none() && fs::metadata(name).is_ok_and(|file| file.len() > 0) {
+        // A recording that someone still needs is not replaced by one of nothing.
+        drop(target);
+        print_message(format!("{}; '{name}' is left as it was", outcome.no_touch_message(options)));
+        return Ok(());
+    }
     target.finish()?;
-    if let Some(error) = outcome.failed.take() {
+    if let Some(error) = failed {
         return Err(error.into());
     }
     if let Some(reason) = outcome.incomplete_reason(name, totals) {
         print_message(reason);
-    } else if totals.touches + outcome.reads == 0 {
+    } else if is_empty {
         print_message(outcome.no_touch_message(options));
     } else if stderr().is_terminal() {
         let which = if options.changes { "" } else { "first " };
