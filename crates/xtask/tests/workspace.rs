@@ -9,7 +9,7 @@ use serde_json::Value;
 const FEATURES: &str = "filemap-features";
 
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     (FEATURES, &[]),
     ("filemap-policy", &[]),
     ("filemap-attach", &[]),
@@ -40,7 +40,6 @@ const MAY_USE: [(&str, &[&str]); 15] = [
         ],
     ),
     ("filemap-cli", &["*"]),
-    ("filemap-py", &["*"]),
     ("xtask", &["*"]),
 ];
 
@@ -225,4 +224,33 @@ fn features(chosen: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         found.entry(library).or_default().insert(features.replace(" (*)", ""));
     }
     found
+}
+
+/// Entries of "Where to look" in docs/DESIGN.md name a function and its file.
+#[test]
+fn where_to_look_names_existing_functions() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = std::fs::read_to_string(root.join("docs/DESIGN.md")).unwrap();
+    let section = design.split("## Where to look").nth(1).expect("a section");
+    let section = section.split("\n## ").next().unwrap().replace('\n', " ");
+    // Texts at odd places are in backquotes.
+    let quoted: Vec<&str> = section.split('`').skip(1).step_by(2).collect();
+    let mut names: Vec<&str> = Vec::new();
+    let mut checked = 0;
+    for text in quoted {
+        if !text.contains('/') {
+            names.push(text.rsplit("::").next().unwrap());
+            continue;
+        }
+        let path = root.join("crates").join(text);
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+            panic!("docs/DESIGN.md names {text}: {error}");
+        });
+        // A name belongs to the file after it, or is a test in the file before.
+        for name in names.drain(..) {
+            assert!(source.contains(&format!("fn {name}")), "{text} has no function {name}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 6, "{checked} functions");
 }
