@@ -16,6 +16,7 @@ mod command;
 pub mod elf;
 pub mod engine;
 mod error;
+pub mod file_contents;
 pub mod flags;
 pub mod flushes;
 pub mod folio_ops;

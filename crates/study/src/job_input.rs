@@ -9,7 +9,7 @@ use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, SizeText
 use filemap_model::Profile;
 
 use crate::error::Error;
-use crate::file_contents::FileContents;
+use crate::file_contents::contents_of;
 use crate::host::{self, HostFacts};
 use crate::input;
 use crate::kernel_match;
@@ -286,7 +286,7 @@ fn replace_system_files(spec: &mut JobSpec) -> Option<String> {
     let is_of_system = |file: &FileSpec| {
         let path = file.path.as_ref().map(Path::new);
         path.is_some()
-            && (is_executable(&file.name) || FileContents::of_file(path, &file.name).is_of_system())
+            && (is_executable(&file.name) || contents_of(path, &file.name).is_of_system())
     };
     let replaced: Vec<bool> = spec.file.iter().map(is_of_system).collect();
     let mut names = Vec::new();

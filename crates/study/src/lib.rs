@@ -22,6 +22,7 @@ pub mod input;
 pub mod job_input;
 mod json;
 pub mod kernel_match;
+mod latency;
 pub mod machine_profile;
 mod measure;
 mod measures;

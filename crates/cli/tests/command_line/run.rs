@@ -275,3 +275,30 @@ fn help_and_version() {
     assert_eq!(stdout("--version"), "filemap 0.1.0\n");
     assert!(filemap("--version").output().unwrap().stderr.is_empty());
 }
+
+/// Latencies of faults: of look-ups, each of which reads a page, that of the device and a fault.
+#[test]
+fn latencies_are_those_of_faults_and_reads() {
+    let job = "--workload random --file-size 64m --accesses 2000 --read-ahead-kb 128";
+    let run = |more: &str| {
+        json(&format!("run {job} {more} --machine default --json -"))["runs"][0].clone()
+    };
+    let random = run("--advice random");
+    let [faults, counters] = [&random["faults"], &random["counters"]];
+    let number =
+        |value: &Value, key: &str| value[key].as_u64().unwrap_or_else(|| panic!("{value}"));
+    let all = number(counters, "major_faults") + number(counters, "minor_faults");
+    assert_eq!(number(faults, "count"), all, "{random:#}");
+    let ns = ["p50_ns", "p99_ns", "p999_ns", "max_ns"].map(|key| number(faults, key));
+    assert!(ns.is_sorted() && (54_000..70_000).contains(&ns[0]), "{faults}");
+    assert!(number(faults, "sum_ns") <= number(&random, "elapsed_ns"), "{random:#}");
+    // With windows, hits of fault-around and of cached pages are shorter.
+    let windows = run("");
+    assert!(number(&windows["faults"], "p999_ns") > ns[1], "{}", windows["faults"]);
+    let text = stdout(&format!("compare {job} --variants baseline,advice=random"));
+    assert!(text.contains("How long a fault and a read(2) took"), "{text}");
+    assert!(text.contains("p99.9"), "{text}");
+    let reads = "run --workload read-sequential --file-size 64m --bs 64k";
+    let reads = json(&format!("{reads} --json -"))["runs"][0]["reads"].clone();
+    assert_eq!(number(&reads, "count"), 1024, "{reads}");
+}

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use filemap_attach::{EventSource, MAX_OPEN_PAGES, MappedRange};
@@ -24,6 +24,7 @@ use filemap_recording::{Event, EventKind, GapKind, Header, RecordingMode, Totals
 use cpu_time::CpuTimes;
 use file_filter::Exclusion;
 use process_memory::MemorySampler;
+use single_pages::LateFile;
 use tracker::ProcessTracker;
 
 pub use file_filter::{DEFAULT_MIN_FILE_BYTES, FileFilter};
@@ -190,8 +191,8 @@ impl<W> RecordOutcome<W> {
     /// worth, the reason and the remedy.
     fn late_message(&self, name: &str, totals: Totals) -> String {
         let mut late = self.tracker.late();
-        late.files.sort_by_key(|(_, pages)| std::cmp::Reverse(*pages));
-        let file = |(path, _): &(PathBuf, u64)| format!("'{}'", path.display());
+        late.files.sort_by_key(|file| std::cmp::Reverse(file.pages));
+        let file = |file: &LateFile| format!("'{}'", file.path.display());
         let mut named = late.files.iter().take(MAX_NAMED).map(file).collect::<Vec<_>>().join(", ");
         if late.files.len() > MAX_NAMED {
             named += &format!(" and {} more files", late.files.len() - MAX_NAMED);
@@ -210,7 +211,7 @@ impl<W> RecordOutcome<W> {
         format!(
             "the recording in '{name}' may lack the touches of {} pages of {named} ({} touches of \
              pages were recorded): {reason}",
-            late.pages.max(late.mappings),
+            late.pages(),
             totals.touches
         )
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cached::Cached;
 use super::counters::Counters;
 use crate::job::Job;
-use crate::waits::Wait;
+use crate::waits::{Latency, Wait};
 
 /// One run of a job. Values that the engine cannot see are `None`, `null` in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -46,6 +46,12 @@ pub struct Run {
     /// [`crate::waits::Call`] in place of the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Wait>,
+    /// Latencies of faults, from the access until its page is mapped. Only in the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Latency>,
+    /// Latencies of `read(2)` calls. Only in the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Latency>,
     /// Time during which a kernel reported `waits`, in nanoseconds, if not the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_ns: Option<u64>,

@@ -3,12 +3,14 @@
 mod call;
 mod cause;
 mod histogram;
+mod latency;
 
 use serde::{Deserialize, Serialize};
 
 pub use call::Call;
 pub use cause::Cause;
 pub use histogram::Histogram;
+pub use latency::{Latency, LatencyHistogram};
 
 /// Durations of one cause or call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -351,6 +351,8 @@ impl<'a> RunCounts<'a> {
             phases,
             waits: causes.filter_map(|(cause, spans)| Wait::from_histogram(cause, spans)).collect(),
             calls: ran.ended.calls.clone(),
+            faults: None,
+            reads: None,
             traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
             vmstat: None,
         }

@@ -33,6 +33,8 @@ pub(super) struct TouchLoop<'p> {
     pub(super) access: Access,
     pub(super) think_time: ThinkTime,
     pub(super) fault: Option<PendingFault>,
+    /// When the current fault began.
+    pub(super) began_ns: u64,
 }
 
 /// The `read(2)` calls of a step.
@@ -45,6 +47,8 @@ pub(super) struct ReadLoop {
     pub(super) next: Option<Read>,
     pub(super) thinking: ThinkTime,
     pub(super) read: Option<PendingRead>,
+    /// When the current read began.
+    pub(super) began_ns: u64,
     /// O_DIRECT.
     pub(super) is_direct: bool,
     /// Arrival time of the O_DIRECT read in progress.
@@ -82,6 +86,7 @@ impl TouchLoop<'_> {
                 return Ok(Some(pause));
             }
             self.fault = None;
+            running.latencies.faults.add(running.world.now_ns() - self.began_ns);
             let (row, open, mut task) = running.mapping_task(at.process, self.mapping);
             self.end_access(row, open, &mut task);
         }
@@ -101,12 +106,14 @@ impl TouchLoop<'_> {
                         }
                         _ => PendingFault::new(number, place, access),
                     };
+                    self.began_ns = running.world.now_ns();
                     if let Some(pause) =
                         running.serve_fault(at.process, self.mapping, &mut fault)?
                     {
                         self.fault = Some(fault);
                         return Ok(Some(pause));
                     }
+                    running.latencies.faults.add(running.world.now_ns() - self.began_ns);
                 }
                 TouchStop::PastEof(page) => {
                     let step = running.job.step_name(at.thread, at.step);
@@ -205,7 +212,7 @@ impl ReadLoop {
                     return Ok(Some(Pause::DirectIo(arrives_ns)));
                 }
                 self.arrives_ns = None;
-                self.thinking.start();
+                self.end_read(running);
                 continue;
             }
             if let Some(read) = &mut self.read {
@@ -213,7 +220,7 @@ impl ReadLoop {
                     return Ok(Some(pause));
                 }
                 self.read = None;
-                self.thinking.start();
+                self.end_read(running);
                 continue;
             }
             if !self.thinking.elapse(task.world) {
@@ -228,6 +235,7 @@ impl ReadLoop {
                 self.next = Some(block);
                 return Ok(Some(Pause::Yield));
             }
+            self.began_ns = task.world.now_ns();
             if self.is_direct {
                 self.arrives_ns = Some(task.begin_direct(block.len_bytes, open));
                 continue;
@@ -238,8 +246,13 @@ impl ReadLoop {
                 self.read = Some(read);
                 return Ok(Some(pause));
             }
-            self.thinking.start();
+            self.end_read(running);
         }
+    }
+
+    fn end_read<C: PageCache>(&mut self, running: &mut ProgramRun<'_, '_, C>) {
+        running.latencies.reads.add(running.world.now_ns() - self.began_ns);
+        self.thinking.start();
     }
 }
 

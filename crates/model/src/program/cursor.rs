@@ -185,6 +185,7 @@ fn begin_step<'p, C: PageCache>(
                 access,
                 think_time: ThinkTime { each_ns: think_ns, left_ns: 0 },
                 fault: None,
+                began_ns: 0,
             })
         }
         ProgramStep::Madvise { mapping, advice: Madvise::PopulateRead, first, pages } => {
@@ -208,6 +209,7 @@ fn begin_step<'p, C: PageCache>(
                 thinking: ThinkTime { each_ns: think_ns, left_ns: 0 },
                 next: None,
                 read: None,
+                began_ns: 0,
                 is_direct: job.opens[open].direct,
                 arrives_ns: None,
             })

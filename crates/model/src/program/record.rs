@@ -3,7 +3,7 @@
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::program::{Job, ProgramStep, Rounds};
-use filemap_job::waits::{Call, Cause, Histogram, Wait};
+use filemap_job::waits::{Call, Cause, Histogram, Latency, LatencyHistogram, Wait};
 use filemap_job::{Counters, FileRun, MappingRun, PhaseRun, Run, ThreadRun};
 
 use super::cursor::Cursor;
@@ -89,6 +89,8 @@ pub fn record_run<C: PageCache>(
         phases,
         waits: spent.map_or(Vec::new(), WaitTimes::waits),
         calls: spent.map_or(Vec::new(), WaitTimes::calls),
+        faults: Latency::from_histogram(&running.latencies.faults).filter(|_| timed),
+        reads: Latency::from_histogram(&running.latencies.reads).filter(|_| timed),
         traced_ns: None,
         vmstat: None,
     }
@@ -149,6 +151,15 @@ impl CounterSum {
             ..self.tally.counters()
         }
     }
+}
+
+/// Latencies of the accesses of a program.
+#[derive(Debug, Default)]
+pub(super) struct AccessLatencies {
+    /// Faults.
+    pub(super) faults: LatencyHistogram,
+    /// `read(2)` calls.
+    pub(super) reads: LatencyHistogram,
 }
 
 const CAUSE_COUNT: usize = Cause::ALL.len();

@@ -12,7 +12,7 @@ use filemap_job::format_size;
 use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
 use super::order::{Barriers, StepOrder};
-use super::record::WaitTimes;
+use super::record::{AccessLatencies, WaitTimes};
 use crate::Error;
 use crate::device::Device;
 use crate::governor::{FileGovernor, GovernedMapping};
@@ -42,6 +42,8 @@ pub(super) struct ProgramRun<'p, 'a, C> {
     pub(super) starts: Vec<Vpn>,
     pub(super) order: StepOrder<'p>,
     pub(super) barriers: Barriers,
+    /// Latencies of faults and reads.
+    pub(super) latencies: AccessLatencies,
     /// Wait statistics, if there are several threads.
     pub(super) wait_times: Option<WaitTimes>,
 }
@@ -102,6 +104,7 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
             starts: starts(job),
             order: StepOrder::new(&job.threads),
             barriers: Barriers::new(job),
+            latencies: AccessLatencies::default(),
             wait_times: (threads > 1).then(|| WaitTimes::new(threads)),
         };
         running.spaces[0].process.held = job.anonymous;

@@ -8,7 +8,8 @@ use filemap_job::program::{Job, NamedFile};
 pub use filemap_kernel::storage::ReadAheadSetting;
 use filemap_kernel::storage::read_ahead_setting;
 
-use crate::file_contents::FileContents;
+use super::FileContents;
+use crate::file_contents::contents_of;
 
 /// A file of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl FileFacts {
         let named = path.unwrap_or(Path::new(&file.name));
         let contents = match is_executable {
             true => FileContents::Program,
-            false => FileContents::of_file(path, &file.name),
+            false => contents_of(path, &file.name),
         };
         let is_answered = match selection {
             FileSelection::All => true,

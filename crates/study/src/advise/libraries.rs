@@ -4,8 +4,8 @@
 
 use filemap_core::address::vma::ReadHint;
 
+use super::FileContents;
 use super::program_facts::{Language, Library, ProgramFacts};
-use crate::file_contents::FileContents;
 
 /// Who opened a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,4 +40,4 @@ pub use self::file_facts::{FileFacts, FileSelection};
 pub use self::outcome::TrialOutcome;
 pub use self::program_facts::ProgramFacts;
 pub use self::record::{AdviceTrial, AdviseRecord};
-pub use crate::file_contents::FileContents;
+pub use filemap_job::file_contents::FileContents;

@@ -4,11 +4,11 @@ use filemap_core::address::vma::ReadHint;
 use filemap_job::program::Madvise;
 use serde::{Deserialize, Serialize};
 
+use super::FileContents;
 use super::change::{AdviceChange, ask_name, hint_name};
 use super::libraries::advice_lines;
 use super::program_facts::{Language, ProgramFacts};
 use super::record::ReadAheadDevice;
-use crate::file_contents::FileContents;
 
 /// Code or settings for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -7,6 +7,7 @@ use filemap_report::{Part, Table};
 
 use super::emulated::has_emulated_times;
 use super::{Variants, regression};
+use crate::latency;
 use crate::record::{
     elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_word,
 };
@@ -24,6 +25,8 @@ pub(super) fn parts(variants: &Variants, warnings: &[String], verbose: bool) -> 
         Part::Comparison(variants.figures()),
     ];
     parts.extend(variants.by_file().into_iter().map(Part::Table));
+    let names: Vec<String> = (0..variants.cells.len()).map(|at| variants.name(at)).collect();
+    parts.extend(latency::comparison(&names, &variants.records).map(Part::Table));
     parts.extend(variants.calls().map(Part::Table));
     let (seeds, runs) = (spread::seeds(first), first.runs.len());
     if seeds > 1 {

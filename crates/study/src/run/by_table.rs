@@ -3,7 +3,7 @@
 use filemap_job::{Counters, EngineKind, Record, Run, Spread};
 
 use crate::record::{MAX_ROWS, with_range};
-use crate::waits;
+use crate::{latency, waits};
 use filemap_report::Part;
 use filemap_report::Table;
 use filemap_report::units::{number, time};
@@ -24,18 +24,20 @@ pub(super) fn parts(record: &Record) -> Vec<Part> {
 /// Title of the table of `mmap_lock` calls.
 pub(crate) const CALLS: &str = "How long calls took that change what is mapped";
 
-/// Waits of the threads of the first run, and the durations of their calls.
+/// Latencies of accesses, waits of the threads of the first run, and the durations of their calls.
 pub(crate) fn wait_tables(record: &Record) -> Vec<Part> {
     let Some(run) = record.runs.first() else { return Vec::new() };
     let calls = waits::calls(CALLS, &run.calls);
     let calls = (!run.calls.is_empty()).then_some(Part::Table(calls));
+    let latencies = latency::table(record).map(Part::Table);
     if run.waits.is_empty() {
-        return calls.into_iter().collect();
+        return latencies.into_iter().chain(calls).collect();
     }
     let is_model = record.engine == EngineKind::Model.name();
     let title =
         if is_model { "Where the time of the threads went" } else { "What the threads waited for" };
-    let mut parts = vec![Part::Table(waits::table(title, &run.waits))];
+    let mut parts: Vec<Part> = latencies.into_iter().collect();
+    parts.push(Part::Table(waits::table(title, &run.waits)));
     if let Some(ns) = run.traced_ns {
         let time_text = time(ns as f64);
         let text =

@@ -27,7 +27,7 @@ use crate::recorder::file_filter::ProcessFile;
 use crate::run_directory::run_directory;
 use advised_mapping::AdvisedMapping;
 use held_pages::{DROP_INTERVAL, HeldPages};
-pub use late::LateMappings;
+pub use late::{LateFile, LateMappings, is_of_system};
 
 /// Time limit of an attempt to hold a thread: zero tries each thread of the process once.
 const SINGLE_ROUND: Duration = Duration::ZERO;

@@ -14,7 +14,7 @@ use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile, ProcessImage};
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
-use super::single_pages::{LateMappings, SinglePages};
+use super::single_pages::{LateMappings, SinglePages, is_of_system};
 use process::TrackedProcess;
 
 /// `MAP_LOCKED` in the flags of a mapping.
@@ -229,9 +229,14 @@ impl ProcessTracker {
         self.single.restore()
     }
 
-    /// The mappings whose pages came together with others.
+    /// The mappings whose pages came together with others. Those of libraries and locales do not
+    /// matter if other files were recorded.
     pub fn late(&self) -> LateMappings {
-        self.single.late()
+        let mut recorded = self.files.values().flatten();
+        match recorded.any(|file| !is_of_system(&file.path)) {
+            true => self.single.late().without_system_files(),
+            false => self.single.late(),
+        }
     }
 
     /// Whether a fault maps cached pages around it.
@@ -257,13 +262,12 @@ impl ProcessTracker {
     pub fn gaps(&self) -> Vec<(GapKind, u64)> {
         let deferred = self.processes.values().map(|process| process.deferred.len() as u64);
         let reads = self.unresolved_reads + deferred.sum::<u64>();
-        let late = self.late();
         let gaps = [
             (GapKind::SystemCalls, u64::from(!self.source.reports_syscalls())),
             (GapKind::Advice, self.unresolved_advice),
             (GapKind::ReadPages, reads),
             (GapKind::LockedPages, self.locked_pages),
-            (GapKind::TouchedPages, late.pages.max(late.mappings)),
+            (GapKind::TouchedPages, self.late().pages()),
         ];
         gaps.into_iter().filter(|(_, count)| *count > 0).collect()
     }
