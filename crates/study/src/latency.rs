@@ -2,8 +2,8 @@
 
 use filemap_job::waits::Latency;
 use filemap_job::{Record, Run};
-use filemap_report::Table;
 use filemap_report::units::{number, time};
+use filemap_report::{Table, fold_cell};
 
 use crate::stats::SampleStats;
 
@@ -28,18 +28,25 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::from_parts(["access"], COLUMNS, rows).with_title(TITLE))
 }
 
-/// The same, with a row for each of `records`, which are called `names`.
+/// Maximum width of the names of variants, so that the table fits into 75 columns.
+const NAME_COLUMNS: usize = 26;
+
+/// The percentiles, with a row for each of `records`, which are called `names`.
 pub(crate) fn comparison(names: &[String], records: &[Record]) -> Option<Table> {
     let row = |(kind, of): &AccessKind, (name, record): (&String, &Record)| {
-        let cells = cells(record, *of)?;
-        Some([kind.to_string(), name.clone()].into_iter().chain(cells).collect::<Vec<String>>())
+        let percentiles = cells(record, *of)?.into_iter().skip(2);
+        let is_long = name.chars().count() > NAME_COLUMNS;
+        let name = if is_long { &name.replace('+', " +") } else { name };
+        let name = fold_cell(name, NAME_COLUMNS);
+        Some([kind.to_string(), name].into_iter().chain(percentiles).collect::<Vec<String>>())
     };
     let rows = KINDS
         .iter()
         .flat_map(|kind| names.iter().zip(records).filter_map(move |named| row(kind, named)));
     let rows: Vec<Vec<String>> = rows.collect();
     let heads = ["access", "variant"];
-    (!rows.is_empty()).then(|| Table::from_parts(heads, COLUMNS, rows).with_title(TITLE))
+    (!rows.is_empty())
+        .then(|| Table::from_parts(heads, COLUMNS[2..].iter().copied(), rows).with_title(TITLE))
 }
 
 /// The cells of one kind of access, each the median over all runs.

@@ -232,6 +232,35 @@ fn many_variants_are_the_rows_of_one_table() {
     assert_eq!(rows.count(), 1, "one table: {four}");
 }
 
+/// Rows of several jobs are in one table, with their times, and each job has an answer first.
+#[test]
+fn several_jobs_are_in_one_table_with_their_times() {
+    let scratch = Scratch::new("compare_jobs");
+    let job = |name: &str, keys: &str| {
+        scratch.file(name, format!("file_size = '64m'\nread_ahead_kb = 8192\n{keys}"))
+    };
+    let looks = job("looks.toml", "workload = 'random'\naccesses = 200\n");
+    let scan = job("scan.toml", "workload = 'sequential'\n");
+    let text = stdout(&format!("compare {looks} {scan} --variants baseline,advice=random"));
+    let table = text.split("changes against").next().unwrap();
+    assert!(table.starts_with("All jobs"), "{text}");
+    for head in ["read", "major faults", "time"] {
+        assert!(
+            table.lines().any(|line| line.contains("variant") && line.contains(head)),
+            "{text}"
+        );
+    }
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains(".toml ")).collect();
+    assert!(rows.len() >= 4 && rows.iter().all(|row| row.contains("s")), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Fastest is advice=random: "), "{text}");
+    assert!(words.contains("Nothing is faster than baseline: "), "{text}");
+    let one = stdout(&format!("compare {looks} --variants baseline,advice=random"));
+    assert!(!one.contains("All jobs"), "{one}");
+    // Many single pages are the price of less time, and no regression.
+    assert!(one.contains("Fastest is advice=random"), "{one}");
+}
+
 #[test]
 fn a_regression_is_named() {
     let job = "compare --workload sequential --file-size 256m --accesses 65536 --split 16";

@@ -1,5 +1,6 @@
 //! `compare`: runs jobs in several variants on one or more engines, and reports the differences.
 
+mod answer;
 mod boot_images;
 mod call_times;
 pub(crate) mod emulated;
@@ -165,7 +166,7 @@ impl Comparison {
 
     /// The report; with `verbose`, it also lists every counter under its JSON name.
     pub fn report(&self, verbose: bool) -> Report {
-        let mut parts = Vec::new();
+        let mut parts: Vec<Part> = answer::jobs_table(self).map(Part::Table).into_iter().collect();
         let mut rows = Vec::new();
         for cells in self.jobs() {
             let variants = Variants::from_cells(self, cells);

@@ -6,7 +6,7 @@ use filemap_report::units::{bytes, bytes_range};
 use filemap_report::{Part, Table};
 
 use super::emulated::has_emulated_times;
-use super::{Variants, regression};
+use super::{Regression, Variants, answer, regression};
 use crate::latency;
 use crate::record::{
     elapsed_note, foreign_note, measured_ns, outcomes, outlier_note, reclaim_note, runs_word,
@@ -24,6 +24,9 @@ pub(super) fn parts(variants: &Variants, warnings: &[String], verbose: bool) -> 
         setup::records_setup(&variants.records),
         Part::Comparison(variants.figures()),
     ];
+    if let Some(answer) = answer::fastest(variants) {
+        parts.insert(1, Part::Lead(answer));
+    }
     parts.extend(variants.by_file().into_iter().map(Part::Table));
     let names: Vec<String> = (0..variants.cells.len()).map(|at| variants.name(at)).collect();
     parts.extend(latency::comparison(&names, &variants.records).map(Part::Table));
@@ -54,21 +57,31 @@ pub(super) fn parts(variants: &Variants, warnings: &[String], verbose: bool) -> 
 /// Regressions, differences in time, and `warnings`.
 pub(super) fn findings(variants: &Variants, warnings: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
-    let lines = regressions(variants);
+    let against = &variants.cells[0].variant;
+    let lines = regressions(variants, |own| !own.outweighed);
     if !lines.is_empty() {
         let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
-        let against = format!("{plural} against {}:", variants.cells[0].variant);
+        let against = format!("{plural} against {against}:");
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
+    }
+    let prices = regressions(variants, |own| own.outweighed);
+    if !prices.is_empty() {
+        let against = format!("The price of less time than {against}:");
+        parts.extend([Part::Paragraph(against), Part::List(prices)]);
     }
     parts.extend(times(variants).into_iter().map(Part::Paragraph));
     parts.extend(Part::warnings(warnings));
     parts
 }
 
-/// One line for each variant with regressions.
-pub(super) fn regressions(variants: &Variants) -> Vec<String> {
+/// One line for each variant with regressions that are `wanted`.
+pub(super) fn regressions(
+    variants: &Variants,
+    wanted: impl Fn(&Regression) -> bool,
+) -> Vec<String> {
     let records: Vec<_> = variants.records.iter().collect();
-    let worse = regression::find_regressions(&records);
+    let mut worse = regression::find_regressions(&records);
+    worse.iter_mut().for_each(|worse| worse.retain(|own| wanted(own)));
     let line = |(at, record)| regression::line(&variants.name(at), record, &worse[at]);
     variants.records.iter().enumerate().filter_map(line).collect()
 }

@@ -22,7 +22,10 @@ pub(super) fn parts(comparison: &Comparison, jobs: &[Variants]) -> Vec<Part> {
     let named: Vec<(String, &Variants)> = names.iter().cloned().zip(jobs).collect();
     parts.extend(by_seed::parts(&named));
     let of_job = |(name, variants): &(String, &Variants)| {
-        regressions(variants).into_iter().map(|line| format!("{name}, {line}")).collect::<Vec<_>>()
+        regressions(variants, |_| true)
+            .into_iter()
+            .map(|line| format!("{name}, {line}"))
+            .collect::<Vec<_>>()
     };
     let worse: Vec<String> = named.iter().flat_map(of_job).collect();
     if !worse.is_empty() {
