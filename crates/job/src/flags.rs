@@ -280,6 +280,16 @@ spec! {
     sparse: bool = Flag { group: Group::File, is_setting: true, ..FLAG },
     /// On a kernel, drop --file from the page cache even if much of it is cached.
     cold: bool = Flag { group: Group::File, ..ONE_FILE },
+    /// What of the files is in the page cache at the beginning: cold (nothing), warm (all), a
+    /// fraction such as 0.5 (of each file, in blocks of 1 MiB that are spread evenly), or recorded
+    /// (what was there when the program was recorded).
+    start: String = Flag {
+        group: Group::Memory,
+        value_name: "START",
+        default: Some("cold"),
+        is_setting: true,
+        ..FLAG
+    },
     /// RAM size. The page cache can use 95 % of it.
     ram: SizeText = Flag { group: Group::Memory, value_name: "SIZE", is_setting: true, ..FLAG },
     /// Maximum size of the page cache.

@@ -1,6 +1,7 @@
 //! A job that can run, with all values resolved.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use filemap_core::address::vma::AdviceFlag;
 use filemap_core::rules::Rules;
@@ -221,6 +222,25 @@ impl Job {
     /// nothing, and no engine holds them.
     pub fn limited_anonymous(&self, pages: PageCount) -> PageCount {
         if self.machine.cache_limit.is_some() { pages } else { PageCount(0) }
+    }
+
+    /// Whether anything of its files is cached at the beginning.
+    pub fn starts_warm(&self) -> bool {
+        self.files.iter().any(|named| !named.file.cached.is_empty())
+    }
+
+    /// What of its files is cached at the beginning, for reports: `cold`.
+    pub fn start_text(&self) -> String {
+        let pages = |ranges: &[Range<PageIndex>]| -> u64 {
+            ranges.iter().map(|range| range.end.0 - range.start.0).sum()
+        };
+        let cached: u64 = self.files.iter().map(|named| pages(&named.file.cached)).sum();
+        let all: u64 = (0..self.files.len()).map(|file| self.file_pages(file).0).sum();
+        match cached {
+            0 => "cold".to_string(),
+            _ if cached == all => "warm".to_string(),
+            _ => format!("{:.0} % cached", cached as f64 * 100.0 / all as f64),
+        }
     }
 
     /// Whether any of its accesses depend on the seed.

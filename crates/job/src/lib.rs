@@ -40,6 +40,7 @@ mod seed;
 pub mod size;
 mod skewed;
 mod spread;
+mod start;
 mod trace_kinds;
 pub mod trace_view;
 mod validate;
@@ -70,6 +71,7 @@ pub use record::{
 };
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;
+pub use start::Start;
 pub use trace_kinds::{ShownKind, ShownKinds};
 pub use trace_view::{ShownByFile, ShownLog};
 pub use value::{ValueKind, shell_word};

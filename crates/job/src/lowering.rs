@@ -122,6 +122,7 @@ impl JobSpec {
             path: flags.file.clone(),
             sparse: flags.sparse.unwrap_or(false),
             count: None,
+            cached: None,
             found: elf.map(|elf| FoundFile {
                 size_bytes: elf.size_bytes,
                 sparse: false,

@@ -159,6 +159,8 @@ pub struct File {
     pub sparse: bool,
     /// Drop an existing file from the page cache even if other programs may need it there.
     pub cold: bool,
+    /// The pages that are cached at the beginning, in order, without overlaps.
+    pub cached: Vec<Range<PageIndex>>,
 }
 
 /// The mapping of a job.

@@ -1,10 +1,13 @@
 //! Empties the page cache of one file.
 
 use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use filemap_core::units::PageIndex;
 use rustix::fs::{Advice, fadvise, fdatasync, fsync};
 
 use crate::residency::{CacheStat, resident_pages};
@@ -56,6 +59,30 @@ pub fn drop_pages(file: &File) {
     if CacheStat::query(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
         let _ = fdatasync(file).and_then(|()| drop());
     }
+}
+
+/// Bytes of one read of [`read_pages`].
+const READ_BYTES: u64 = 128 << 10;
+
+/// Reads the pages `ranges` of `file` into the page cache, and no others: `file` is advised
+/// POSIX_FADV_RANDOM. The pages are charged to the memory cgroup of this process.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_pages(file: &File, ranges: &[Range<PageIndex>]) -> std::io::Result<()> {
+    fadvise(file, 0, None, Advice::Random)?;
+    let mut buffer = vec![0; READ_BYTES as usize];
+    for range in ranges {
+        let (mut at, end) = (range.start.0 * page_size(), range.end.0 * page_size());
+        while at < end {
+            let bytes = READ_BYTES.min(end - at) as usize;
+            match file.read_at(&mut buffer[..bytes], at)? {
+                0 => break,
+                read => at += read as u64,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Drops what can be dropped of the file at `path`, if it still exists.

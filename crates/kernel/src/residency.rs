@@ -156,6 +156,32 @@ pub fn resident_pages(file: &File, pages: u64) -> Result<PageSet, Error> {
     Ok(PageSet::collect(present.into_iter().map(|byte| byte & 1 == 1)))
 }
 
+/// Maximum size of a file in pages whose cached ranges are looked up one by one.
+const MAX_RANGED_PAGES: u64 = 1 << 22;
+
+/// Maximum ranges of [`cached_ranges`].
+const MAX_RANGES: usize = 4096;
+
+/// The cached pages of `file`, as pairs of a first page and a number of pages; `None` if this user
+/// may not see them, or if they are too many to list.
+pub fn cached_ranges(file: &File) -> Option<Vec<[u64; 2]>> {
+    let pages = file.metadata().ok()?.len().div_ceil(page_size());
+    match CacheStat::query(file, ..).ok()?.cached {
+        0 => return Some(Vec::new()),
+        cached if cached >= pages => return Some(vec![[0, pages]]),
+        _ if pages > MAX_RANGED_PAGES => return None,
+        _ => {}
+    }
+    let mut ranges: Vec<[u64; 2]> = Vec::new();
+    for PageIndex(page) in resident_pages(file, pages).ok()?.iter() {
+        match ranges.last_mut() {
+            Some([first, count]) if *first + *count == page => *count += 1,
+            _ => ranges.push([page, 1]),
+        }
+    }
+    (ranges.len() <= MAX_RANGES).then_some(ranges)
+}
+
 /// A mapping of a file that is never accessed, only queried by mincore(2).
 pub(crate) struct MincoreView {
     address: usize,

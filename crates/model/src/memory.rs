@@ -136,6 +136,11 @@ impl<C: PageCache> Memory<C> {
         ShrinkStats { evicted, ..ShrinkStats::default() }
     }
 
+    /// Sets the schedule of flushes. Returns the one before.
+    pub fn replace_flushes(&mut self, flushes: Flushes) -> Flushes {
+        std::mem::replace(&mut self.flushes, flushes)
+    }
+
     /// Flushes the LRU statistics if due at `now_ns` and after `begun` accesses.
     pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
         if self.is_limited() && self.flushes.is_due(now_ns, begun) {

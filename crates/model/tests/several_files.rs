@@ -317,3 +317,29 @@ fn copies_are_uncharged_as_often_as_they_are_charged() {
         trace(&program, &Profile::DEFAULT, &mut ()).unwrap();
     }
 }
+
+/// A random job of one file of 16 MiB, with `keys`.
+fn started(keys: &str) -> Run {
+    let text = format!("workload = 'random'\nfile_size = '16m'\naccesses = 3000\n{keys}");
+    let job = filemap_job::JobFlags::from_toml(&text).unwrap().validate(None).unwrap();
+    trace(&job, &Profile::DEFAULT, &mut ()).unwrap()
+}
+
+#[test]
+fn what_is_cached_at_the_beginning_is_not_read_again() {
+    let [cold, warm, half] = ["", "start = 'warm'", "start = '0.5'"]
+        .map(|keys| started(&format!("advice = 'random'\n{keys}")));
+    assert_eq!(warm.counters.data_pages_read, Some(0));
+    assert_eq!((warm.counters.major_faults, warm.cached.pages()), (Some(0), Some(4096)));
+    let read = |run: &Run| run.counters.data_pages_read.unwrap();
+    assert!(
+        read(&half).abs_diff(read(&cold) / 2) < read(&cold) / 20,
+        "{} {}",
+        read(&half),
+        read(&cold)
+    );
+    assert!(warm.elapsed_ns < half.elapsed_ns && half.elapsed_ns < cold.elapsed_ns);
+    // More than fits: reclaim has evicted the first pages before the job begins.
+    let tight = started("start = 'warm'\nmemory_max = '8m'");
+    assert!(tight.counters.data_pages_read.unwrap() > 0 && tight.cached.pages().unwrap() <= 2048);
+}

@@ -425,3 +425,22 @@ fn memory_follows_the_recorded_samples() {
     assert_eq!(fixed.validate(None).unwrap().max_anonymous().0, 3);
     assert_eq!(program.validate(None).unwrap().max_anonymous().0, 13);
 }
+
+#[test]
+fn cached_pages_are_those_of_their_file() {
+    let cached = |first, pages| EventKind::Cached { file: 0, first, pages };
+    let mut all = begin(64);
+    all.extend(done(0, [(0, cached(3, 4)), (0, cached(60, 4)), (0, touch(0, 1))]));
+    let Conversion { program, .. } = converted_by(&all, &nowhere);
+    assert_eq!(program.start.as_deref(), Some("cold"));
+    let job = JobSpec { start: Some("recorded".to_string()), ..program }.validate(None).unwrap();
+    let ranges = job.files[0].file.cached.iter();
+    assert_eq!(ranges.map(|range| range.start.0..range.end.0).collect::<Vec<_>>(), [3..7, 60..64]);
+    assert_eq!(job.start_text(), "12 % cached");
+    // Without such events nobody knows.
+    let mut all = begin(64);
+    all.extend(done(0, [(0, touch(0, 1))]));
+    let Conversion { program, .. } = converted_by(&all, &nowhere);
+    let refused = JobSpec { start: Some("recorded".to_string()), ..program }.validate(None);
+    assert!(refused.unwrap_err().to_string().contains("does not have what was cached"));
+}

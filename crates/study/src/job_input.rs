@@ -140,6 +140,7 @@ impl JobInput {
         if self.approximations().is_some() && spec.anonymous.is_none() && is_limited {
             warnings.push(NO_MEMORY.to_string());
         }
+        warnings.extend(cached_when_recorded(spec).filter(|_| self.approximations().is_some()));
         found.warnings = warnings;
         Ok(found)
     }
@@ -178,6 +179,7 @@ impl JobInput {
     pub fn leave_lists(&self, record: &mut Record) {
         if self.approximations().is_some() {
             record.job.thread.iter_mut().for_each(|thread| thread.phase.clear());
+            record.job.file.iter_mut().for_each(|file| file.cached = None);
         }
     }
 
@@ -310,6 +312,31 @@ fn replace_system_files(spec: &mut JobSpec) -> Option<String> {
         format!(
             "{stand} for {named}{more}: programs of this machine use them, so their pages stay as \
              they are"
+        )
+    })
+}
+
+/// A warning if files of a recording were cached when it was made, and the job begins cold.
+fn cached_when_recorded(spec: &JobSpec) -> Option<String> {
+    if spec.start.as_deref().is_some_and(|start| start != "cold") {
+        return None;
+    }
+    let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(4096);
+    let (mut cached_bytes, mut all_bytes) = (0, 0);
+    for file in &spec.file {
+        let found = file.found.as_ref().map(|found| found.size_bytes);
+        let given = file.size.as_ref().and_then(|size| size.bytes().ok());
+        let pages = file.cached.iter().flat_map(|cached| cached.iter()).map(|[_, pages]| pages);
+        let size_bytes = found.or(given).unwrap_or(0);
+        let bytes = pages.fold(0u64, |sum, pages| sum.saturating_add(*pages));
+        cached_bytes += bytes.saturating_mul(page_size).min(size_bytes);
+        all_bytes += size_bytes;
+    }
+    let percent = cached_bytes as f64 * 100.0 / all_bytes.max(1) as f64;
+    (percent >= 1.0).then(|| {
+        format!(
+            "the page cache is cold at the beginning; when the program was recorded, it had \
+             {percent:.0} % of the files (--start recorded)"
         )
     })
 }

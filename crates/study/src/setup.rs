@@ -143,7 +143,7 @@ fn machine_lines(job: &JobSpec, kernel: String) -> [SetupLine; 3] {
     let [arch, page_size] = architecture(job);
     [
         ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
-        ("Memory", vec![memory(job), held(job)]),
+        ("Memory", vec![memory(job), held(job), start(job)]),
         ("Kernel", vec![kernel, arch, page_size]),
     ]
 }
@@ -265,6 +265,17 @@ fn memory(job: &JobSpec) -> String {
         .filter_map(|(name, text)| size(text).map(|limit| format!("{name} {}", bytes(limit))));
     let set_limits: Vec<String> = set_limits.collect();
     if set_limits.is_empty() { "no limit".to_string() } else { set_limits.join(", ") }
+}
+
+/// What of the files is cached at the beginning, if the job says so.
+fn start(job: &JobSpec) -> String {
+    match job.start.as_deref() {
+        None => String::new(),
+        Some("cold") => "cold at the beginning".to_string(),
+        Some("warm") => "all files cached at the beginning".to_string(),
+        Some("recorded") => "files cached at the beginning as recorded".to_string(),
+        Some(part) => format!("{part} of each file cached at the beginning"),
+    }
 }
 
 /// The anonymous memory of the job.

@@ -1,4 +1,5 @@
-//! A program that holds memory of its own beside its files, under a memory limit.
+//! A program that holds memory of its own beside its files, under a memory limit; and one whose
+//! files are cached at the beginning.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -76,4 +77,33 @@ fn the_programs_own_memory_counts_under_a_limit() {
     let kernel = pages("--on kernel --cold");
     println!("{predicted} predicted, {kernel} by the probe, {measured} measured");
     assert!(is_near(kernel), "{kernel} by the probe, {measured} measured");
+}
+
+/// A run on the kernel begins with the cached pages that the model begins with.
+#[test]
+fn runs_begin_with_the_pages_that_are_cached() {
+    if !rustix::process::geteuid().is_root() || !crate::has_disk() {
+        return skip("pages of files are counted for root, and on a disk");
+    }
+    let place = Place::new("start");
+    let job = "--workload stride:7 --file-size 16m --accesses 2000 --advice random";
+    let kb = std::fs::read_to_string("/sys/block/vda/queue/read_ahead_kb").unwrap_or_default();
+    for start in ["cold", "warm", "0.5"] {
+        let counters = |engine: &str| {
+            let kb = if kb.is_empty() { "128" } else { kb.trim() };
+            let args = format!("{job} --start {start} --read-ahead-kb {kb} --on {engine} --json -");
+            let output = place.command("run", &args).output().expect("the command starts");
+            if output.status.code() == Some(4) {
+                skip(stderr(&output));
+                return None;
+            }
+            assert!(output.status.success(), "{}", stderr(&output));
+            let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+            let run = &record["runs"][0];
+            let keys = ["data_pages_read", "major_faults"];
+            Some((keys.map(|key| run["counters"][key].as_u64()), run["cached"].as_u64()))
+        };
+        let Some(kernel) = counters("kernel") else { return };
+        assert_eq!(Some(kernel), counters("model"), "--start {start}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::filemap;
 /// Time limit for one command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const FLAGS: [&str; 29] = [
+const FLAGS: [&str; 31] = [
     "--workload",
     "--file-size",
     "--accesses",
@@ -25,7 +25,9 @@ const FLAGS: [&str; 29] = [
     "--advice",
     "--exec",
     "--private",
+    "--start",
     "--ram",
+    "--anonymous",
     "--cache-limit",
     "--memory-max",
     "--read-ahead-kb",
@@ -41,7 +43,7 @@ const FLAGS: [&str; 29] = [
     "--folio-sizes",
 ];
 
-const VALUES: [&str; 31] = [
+const VALUES: [&str; 33] = [
     "0",
     "1",
     "3",
@@ -69,6 +71,8 @@ const VALUES: [&str; 31] = [
     "vma-bound+p1",
     "arm64",
     "hugepage",
+    "warm",
+    "0.5",
     "exec",
     "xfs",
     "nonsense",

@@ -1,8 +1,11 @@
 //! Recording targets: a program to start, or running processes.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -15,6 +18,7 @@ use filemap_attach::program::{Program, privilege_gain};
 use filemap_attach::tracepoints::enable_events;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::journal::Journal;
+use filemap_kernel::residency::cached_ranges;
 use filemap_kernel::trace::TraceFs;
 use rustix::process::geteuid;
 
@@ -60,7 +64,11 @@ pub fn record_program<W: Write + Send>(
         _ => None,
     };
     let arguments = words.iter().skip(1);
-    arguments.filter(|word| options.files.accepts(Path::new(word))).for_each(drop_cached);
+    let mut cached = HashMap::new();
+    for word in arguments.filter(|word| options.files.accepts(Path::new(word))) {
+        cached.extend(cached_pages(Path::new(word)));
+        drop_cached(word);
+    }
     let has_ended = AtomicBool::new(false);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     let is_over = || {
@@ -77,7 +85,8 @@ pub fn record_program<W: Write + Send>(
             let header = options.header(words.to_vec());
             let single = SinglePages::for_children(&source, fault_around_off);
             let files = options.files.clone();
-            let tracker = ProcessTracker::new(source, single, header.page_size, files);
+            let mut tracker = ProcessTracker::new(source, single, header.page_size, files);
+            tracker.set_cached(cached);
             Some(record(tracker, output, name, &header, &is_over))
         });
         let ended = open_source(journal.as_ref(), warn).and_then(|(source, events)| {
@@ -94,6 +103,13 @@ pub fn record_program<W: Write + Send>(
     outcome.fault_around_changed =
         fault_around.as_ref().is_some_and(|setting| !setting.is_in_effect());
     Ok((ended, outcome))
+}
+
+/// Device and inode of the regular file at `path`, and its cached pages, if they are known.
+fn cached_pages(path: &Path) -> Option<((u64, u64), Vec<[u64; 2]>)> {
+    // Opening a device can have side effects.
+    let data = path.metadata().ok().filter(Metadata::is_file)?;
+    Some(((data.dev(), data.ino()), cached_ranges(&File::open(path).ok()?)?))
 }
 
 /// Opens the event source for children of this thread: tracepoints for root, perf events otherwise.

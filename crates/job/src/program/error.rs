@@ -184,6 +184,12 @@ pub enum ProgramError {
         /// A step in the circle.
         step: String,
     },
+    /// Nobody knows what was cached when the program was recorded.
+    #[error(
+        "'start': the job does not have what was cached when it was recorded; give cold, warm, or \
+         a fraction such as 0.5"
+    )]
+    NothingRecorded,
     /// A repeated round allocates more than it frees.
     #[error(
         "a round allocates more memory than it frees; put a phase with 'free' into the round, or \

@@ -92,6 +92,9 @@ program! {
     seed_text: String,
     /// On a kernel, drop existing files from the page cache even if much of them is cached.
     cold: bool,
+    /// What of the files is in the page cache at the beginning: `cold`, `warm`, a fraction, or
+    /// `recorded` for what `cached` in the `[[file]]` tables lists. Default: `cold`.
+    start: String,
     /// RAM size.
     ram: SizeText,
     /// Maximum size of the page cache.

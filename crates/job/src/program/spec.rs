@@ -23,6 +23,10 @@ pub struct FileSpec {
     /// Sparse: without blocks on disk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
+    /// Pages that were cached when the program was recorded: pairs of a first page and a number of
+    /// pages. They are cached at the beginning with `start = 'recorded'`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Arc<Vec<[u64; 2]>>>,
     /// Number of identical files, one for each thread of a `[[thread]]` with the same count. Their
     /// opens and mappings are repeated likewise.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,7 @@
 //! Validation of a job: from tables as written to a job that can run.
 
+use std::ops::Range;
+
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -17,6 +19,7 @@ use crate::limits::{check_one_of, name, out_of_range, pages, size, split_pages, 
 use crate::parts::{EngineKind, File, Machine, Mapping};
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
+use crate::start::Start;
 use crate::xorshift::DEFAULT_SEED;
 
 impl JobSpec {
@@ -43,7 +46,11 @@ impl JobSpec {
             pages("anonymous", &self.anonymous, 0, page_size).map_err(with_key_error)?;
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(with_key_error)?.map(|cpus| cpus as u32);
-        let cold = self.cold.unwrap_or(false);
+        let start = name("start", &self.start, Start::Cold).map_err(with_key_error)?;
+        if start == Start::Recorded && self.file.iter().all(|file| file.cached.is_none()) {
+            return Err(ProgramError::NothingRecorded.into());
+        }
+        let start = FileStart { cold: self.cold.unwrap_or(false), start, page_size };
         let engine = name("on", &self.on, EngineKind::Model).map_err(with_key_error)?;
         let mut program = Job {
             spec: self.clone(),
@@ -54,7 +61,7 @@ impl JobSpec {
             machine,
             seed,
             anonymous: PageCount(anonymous.unwrap_or(0)),
-            files: tables.file.iter().map(|file| file.validate(cold)).collect::<Result<_, _>>()?,
+            files: tables.file.iter().map(|file| file.validate(start)).collect::<Result<_, _>>()?,
             opens: tables
                 .open
                 .iter()
@@ -155,24 +162,48 @@ impl Job {
     }
 }
 
+/// How the files of a job begin.
+#[derive(Clone, Copy)]
+struct FileStart {
+    /// Existing files may be dropped from the page cache even if much of them is there.
+    cold: bool,
+    start: Start,
+    page_size: u64,
+}
+
+impl FileStart {
+    /// The pages of a file of `size_bytes` that are cached at the beginning.
+    fn cached(self, file: &FileSpec, size_bytes: u64) -> Vec<Range<PageIndex>> {
+        let recorded = file.cached.as_ref().map_or(&[][..], |cached| cached.as_slice());
+        let pages = PageCount(size_bytes.div_ceil(self.page_size));
+        self.start.cached_pages(pages, recorded, self.page_size)
+    }
+}
+
 impl FileSpec {
-    fn validate(&self, cold: bool) -> Result<NamedFile, Error> {
+    fn validate(&self, start: FileStart) -> Result<NamedFile, Error> {
         let of_this = |error| table_error("file", &self.name, error);
         let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
         let file = match (&self.path, size_bytes) {
             (None, Some(size_bytes)) => {
-                File { size_bytes, path: None, sparse: self.sparse, cold: false }
+                let cached = start.cached(self, size_bytes);
+                File { size_bytes, path: None, sparse: self.sparse, cold: false, cached }
             }
             (None, None) => {
                 let remedy = "a size such as 1g, or the 'path' of an existing file";
                 return Err(of_this(Error::Missing { flag: "size", remedy }));
             }
-            (Some(path), given) => self.existing(path, given, cold).map_err(of_this)?,
+            (Some(path), given) => self.existing(path, given, start).map_err(of_this)?,
         };
         Ok(NamedFile { name: self.name.clone(), file })
     }
 
-    fn existing(&self, path: &str, size_bytes: Option<u64>, cold: bool) -> Result<File, Error> {
+    fn existing(
+        &self,
+        path: &str,
+        size_bytes: Option<u64>,
+        start: FileStart,
+    ) -> Result<File, Error> {
         let conflict = |key| Error::KeyConflict {
             key,
             other: "'path'",
@@ -196,7 +227,8 @@ impl FileSpec {
         }
         let path = Some(path.to_string());
         let sparse = found.map_or(self.sparse, |found| found.sparse);
-        Ok(File { size_bytes, path, sparse, cold })
+        let cached = start.cached(self, size_bytes);
+        Ok(File { size_bytes, path, sparse, cold: start.cold, cached })
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct FileCounts {
     /// Maximum number of dropped pages that the kernel counts as evicted: MADV_PAGEOUT evicts like
     /// reclaim, POSIX_FADV_DONTNEED is not counted.
     paged_out: u64,
+    /// Pages cached at the beginning.
+    start_pages: u64,
 }
 
 /// Pages of a file that the run itself dropped.
@@ -49,7 +51,15 @@ impl FileCounts {
             whole,
             dropped,
             paged_out,
+            start_pages: 0,
         }
+    }
+
+    /// The counts of a file that was cached like `start` at the beginning.
+    pub(super) fn with_start(self, start: Option<CacheStat>) -> FileCounts {
+        let Some(CacheStat { cached, evicted, .. }) = start else { return self };
+        let evicted_pages = self.evicted_pages.map(|pages| pages.saturating_sub(evicted));
+        FileCounts { start_pages: cached, evicted_pages, ..self }
     }
 
     /// Whether reclaim evicted pages.
@@ -65,11 +75,13 @@ impl FileCounts {
     /// Pages of the file added to the cache.
     pub(super) fn pages_added(&self) -> Option<u64> {
         match (self.evicted_pages, self.cached_pages, self.dropped) {
-            (Some(0), Some(cached), DroppedPages::Nothing) if !self.is_disturbed() => Some(cached),
+            (Some(0), Some(cached), DroppedPages::Nothing) if !self.is_disturbed() => {
+                Some(cached.saturating_sub(self.start_pages))
+            }
             (Some(_), Some(cached), DroppedPages::Pages(Some(dropped)))
                 if !self.whole && !self.has_evictions() =>
             {
-                Some(cached + dropped)
+                Some((cached + dropped).saturating_sub(self.start_pages))
             }
             _ => self.storage_pages(),
         }
@@ -78,7 +90,7 @@ impl FileCounts {
     /// Pages of the file that left the cache.
     pub(super) fn pages_evicted(&self) -> Option<u64> {
         let added = self.pages_added().zip(self.cached_pages);
-        added.map(|(added, cached)| added.saturating_sub(cached))
+        added.map(|(added, cached)| (added + self.start_pages).saturating_sub(cached))
     }
 
     /// Whether a file that fits into memory lost pages, or has pages that the run did not read.
@@ -87,7 +99,7 @@ impl FileCounts {
             return self.has_evictions();
         }
         let read_other = match (self.storage_pages(), self.cached_pages) {
-            (Some(read), Some(cached)) => read != cached,
+            (Some(read), Some(cached)) => read + self.start_pages != cached,
             _ => false,
         };
         self.has_evictions() || read_other

@@ -94,7 +94,10 @@ fn scope(stage: &RunSetup, needs: &JobNeeds) -> String {
         [_] => "its file",
         _ => "its files",
     };
-    format!("the running kernel, one child process{cgroup}, {files} cold before each run")
+    let is_warm = needs.files.iter().any(|needed| !needed.file.cached.is_empty());
+    let state =
+        if is_warm { "cached before each run as --start says" } else { "cold before each run" };
+    format!("the running kernel, one child process{cgroup}, {files} {state}")
 }
 
 /// [`CONFIG_OPTIONS`] of the running kernel, if its configuration is readable.

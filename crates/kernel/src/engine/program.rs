@@ -59,7 +59,9 @@ pub(super) fn measure(
     let dropped = counts.dropped();
     let seen = stats.iter().enumerate().map(|(file, stat)| {
         let (dropped, paged_out) = (dropped[file], counts.paged_out(file));
-        FileCounts::new(counts.bytes_cached(file), *stat, whole[file], dropped, paged_out)
+        let counts =
+            FileCounts::new(counts.bytes_cached(file), *stat, whole[file], dropped, paged_out);
+        counts.with_start(ran.start.get(file).copied().flatten())
     });
     let seen: Vec<FileCounts> = seen.collect();
     let is_disturbed = is_miscounted || seen.iter().any(FileCounts::is_disturbed);
@@ -84,6 +86,7 @@ pub(crate) fn process(program: &Job, paths: &[PathBuf]) -> Result<ProbeProcess, 
     check(program)?;
     Ok(ProbeProcess {
         files: paths.to_vec(),
+        cached: program.files.iter().map(|named| named.file.cached.clone()).collect(),
         opens: program.opens.iter().map(|open| open.file).collect(),
         direct: (0..program.opens.len()).filter(|&open| program.opens[open].direct).collect(),
         mappings: program.mappings.clone(),
@@ -189,7 +192,10 @@ impl<'a> RunCounts<'a> {
         let major_faults = ran.major_events.unwrap_or(own).max(own);
         // The process's own count misses retried faults, and their step is unknown.
         let counts_all = own == major_faults;
-        let mut before = Some(CacheCounts::default());
+        let mut before = ran.start.iter().try_fold(CacheCounts::default(), |sum, stat| {
+            let CacheStat { cached, evicted, .. } = (*stat)?;
+            Some(CacheCounts { cached: sum.cached + cached, evicted: sum.evicted + evicted })
+        });
         // Reclaim under a limit evicts too, which cannot be distinguished.
         let tells = program.machine.cache_limit.is_none() && program.threads.len() == 1;
         let mut paged_out = 0;

@@ -64,6 +64,8 @@ pub(super) struct ProcessRun {
     pub(super) traced: Option<TracedWaits>,
     /// See [`RunAttempt::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
+    /// Of each file, what was cached at the beginning; empty for a cold start.
+    pub(super) start: Vec<Option<CacheStat>>,
 }
 
 impl RunSetup {
@@ -124,6 +126,15 @@ impl RunSetup {
             // Pages it reads are charged to its own cgroup.
             cgroup.add(pid)?;
         }
+        let oom = |error| match &cgroup {
+            Some(cgroup) if cgroup.has_killed() => self.limits.oom_error().unwrap_or(error),
+            _ => error,
+        };
+        let mut start = Vec::new();
+        if process.starts_warm() {
+            probe.read_cached().map_err(oom)?;
+            start = self.stats()?;
+        }
         let begins_with_flush = match cgroup.as_ref().filter(|_| reclaims) {
             Some(cgroup) => await_flush(&mut probe, cgroup)?,
             None => false,
@@ -134,16 +145,14 @@ impl RunSetup {
         };
         tracer.as_ref().map(WaitTracer::start).transpose()?;
         let before = VmStat::now().ok();
-        let ended = probe.run().map_err(|error| match &cgroup {
-            Some(cgroup) if cgroup.has_killed() => self.limits.oom_error().unwrap_or(error),
-            _ => error,
-        })?;
+        let ended = probe.run().map_err(oom)?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let traced = tracer.map(|tracer| tracer.finish(ended.ended_ns)).transpose()?;
+        // Reading what is cached at the beginning is no fault.
         let major_events = cgroup.as_ref().and_then(major_events);
         let are_known = begins_with_flush && process.is_alone();
         let flushes = are_known.then(|| ended.begun_at_flushes.clone());
-        Ok(ProcessRun { ended, vmstat, major_events, traced, flushes })
+        Ok(ProcessRun { ended, vmstat, major_events, traced, flushes, start })
     }
 
     /// Makes the files cold, and moves the processes `pids` into a new cgroup if they have limits.

@@ -1,5 +1,6 @@
 //! The child side of a probe.
 
+use std::fs::File;
 use std::hint::spin_loop;
 use std::io::{BufReader, Read, StdinLock, stdin, stdout};
 use std::process::exit;
@@ -17,8 +18,9 @@ use super::process::{OpenFiles, ProbeProcess};
 use super::sync::ProbeSync;
 use super::thread::{ChildContext, ProbeThread};
 use super::wire::{Reply, install_sigbus_handler, read, write_reply};
-use super::{HOLD_OWN_PAGE, ProbeResult, cpus};
+use super::{HOLD_OWN_PAGE, ProbeResult, READ_CACHED, cpus};
 use crate::Error;
+use crate::cold_cache::read_pages;
 use crate::residency::mapped_pages;
 
 /// Stack size of each thread but the first; stacks are locked into memory.
@@ -199,9 +201,8 @@ impl<'a> ChildRun<'a> {
         }
         let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
-        read_begin(input, process.is_governed)?;
-        // The run's memory limit applies from here on.
-        self.shared.held.allocate(process.anonymous)?;
+        // The run's memory limit applies to what is allocated from here on.
+        read_begin(input, self.shared)?;
         Ok((first, locked))
     }
 
@@ -233,12 +234,14 @@ fn run_until_readable(input: &BufReader<StdinLock>) {
 /// Number of spins between two polls: some hundred microseconds. A poll is short.
 const SPINS_PER_POLL: u32 = 10_000;
 
-/// Waits for the parent's start command; until then, holds the pages that it asks for.
-fn read_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(), Error> {
-    let mut held = Vec::new();
+/// Waits for the parent's start command; until then, holds the pages that it asks for. Holds the
+/// anonymous memory of the process from then on.
+fn read_begin(input: &mut BufReader<StdinLock>, shared: &ChildContext) -> Result<(), Error> {
+    let ChildContext { process, held: memory, .. } = shared;
+    let (mut held, mut has_memory) = (Vec::new(), false);
     let mut word = [0];
     loop {
-        if is_governed {
+        if process.is_governed {
             run_until_readable(input);
         }
         if input.read_exact(&mut word).is_err() {
@@ -247,7 +250,17 @@ fn read_begin(input: &mut BufReader<StdinLock>, is_governed: bool) -> Result<(),
         }
         match word {
             [HOLD_OWN_PAGE] => held.push(ChargedPage::new()?),
-            _ => return Ok(()),
+            [READ_CACHED] => {
+                memory.allocate(process.anonymous)?;
+                has_memory = true;
+                for (path, ranges) in process.files.iter().zip(&process.cached) {
+                    let read = File::open(path).and_then(|file| read_pages(&file, ranges));
+                    read.map_err(|error| Error::os("read", path, error))?;
+                }
+                reply(&Reply::HasRead)?;
+            }
+            _ if has_memory => return Ok(()),
+            _ => return memory.allocate(process.anonymous),
         }
     }
 }

@@ -47,9 +47,11 @@ pub fn main_if_child() {
 /// Interval at which the kernel flushes memory cgroup statistics.
 const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_INTERVAL_NS);
 
-/// Commands to a waiting child: allocate a page, or begin.
+/// Commands to a waiting child: allocate a page; hold its anonymous memory and read what is cached at
+/// the beginning; or begin.
 const HOLD_OWN_PAGE: u8 = 0;
 const BEGIN: u8 = 1;
+const READ_CACHED: u8 = 2;
 
 /// A child that has opened and mapped its files and waits; killed on drop.
 #[derive(Debug)]
@@ -121,6 +123,19 @@ impl Probe {
     /// Makes the child hold one page of its own until it begins.
     pub fn hold_own_page(&mut self) {
         self.child.send(&[HOLD_OWN_PAGE]);
+    }
+
+    /// Makes the child read what is cached at the beginning, and waits for it. Its anonymous memory is
+    /// held before that.
+    ///
+    /// # Errors
+    /// A file cannot be read; [`Error::ChildKilled`].
+    pub fn read_cached(&mut self) -> Result<(), Error> {
+        self.child.send(&[READ_CACHED]);
+        match self.child.receive()? {
+            Reply::HasRead => Ok(()),
+            _ => Err(self.child.protocol_error()),
+        }
     }
 
     /// Makes the child run its steps, and waits for it.

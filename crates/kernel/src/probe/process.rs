@@ -1,11 +1,12 @@
 //! Description of a probe's child: files, mappings and threads.
 
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use filemap_core::address::mapping::SplitProt;
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{NamedMapping, ProgramStep, Protection, Thread};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ pub struct ProbeProcess {
     /// Paths of the files, at least one.
     #[serde(with = "super::wire::paths")]
     pub files: Vec<PathBuf>,
+    /// Of each file, the pages that are cached at the beginning.
+    pub cached: Vec<Vec<Range<PageIndex>>>,
     /// Open file descriptions, each an index into `files`. Each has its own readahead state.
     pub opens: Vec<usize>,
     /// Indices of the opens with O_DIRECT.
@@ -65,6 +68,11 @@ impl ProbeProcess {
             threads: vec![Thread::from_steps(steps)],
             ..ProbeProcess::default()
         }
+    }
+
+    /// Whether anything of its files is cached at the beginning.
+    pub(crate) fn starts_warm(&self) -> bool {
+        self.cached.iter().any(|ranges| !ranges.is_empty())
     }
 
     /// Refuses processes that no child can run.

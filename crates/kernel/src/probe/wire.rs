@@ -31,6 +31,8 @@ pub(super) enum Reply {
     Starved(String),
     /// The steps have run.
     Done(ProbeResult),
+    /// What is cached at the beginning has been read.
+    HasRead,
 }
 
 /// Bytes of the length of a frame.

@@ -82,6 +82,12 @@ impl Observer {
     /// # Errors
     /// This kernel cannot run the program; no scratch filesystem fits; no loop device; no space.
     pub fn create_files(&mut self, program: &Job) -> Result<TracedFiles, Error> {
+        if program.starts_warm() {
+            return Err(Error::unavailable(
+                "a trace of a run whose files are cached at the beginning",
+                "give --start cold, or --on model",
+            ));
+        }
         self.store.create_files(&JobNeeds::from(program))
     }
 

@@ -8,6 +8,7 @@ mod order;
 mod record;
 mod run;
 mod schedule;
+mod start;
 mod stream;
 
 use filemap_core::decision::Log;
@@ -128,7 +129,7 @@ fn begin<'p, 'a, C: PageCache>(
     if timing != Timing::Device && job.threads.len() > 1 {
         return Err(Error::SettledThreads { threads: job.threads.len() });
     }
-    let mut running = ProgramRun::new(job, profile, (timing, flushes), cache, log);
+    let mut running = ProgramRun::new(job, profile, (timing, flushes), cache, log)?;
     running.world.limit_memory(most_bytes, job.steps().map(ProgramStep::accesses));
     Ok(running)
 }

@@ -64,8 +64,8 @@ pub fn record_run<C: PageCache>(
             name: named.name.clone(),
             data_pages_read: Some(pages_read),
             major_faults: Some(major_faults),
-            // Pages read that are no longer cached were reclaimed or dropped on advice.
-            evicted_pages: Some(pages_read - cached),
+            // Pages that are no longer cached were reclaimed or dropped on advice.
+            evicted_pages: Some(running.start_pages[number] + pages_read - cached),
             cached: Some(cached),
             cached_parts: Some(parts),
         }
@@ -94,6 +94,20 @@ pub fn record_run<C: PageCache>(
         traced_ns: None,
         vmstat: None,
     }
+}
+
+/// The number of cached pages of each file when `job` begins.
+pub(super) fn start_pages(job: &Job, cache: &mut impl PageCache) -> Vec<u64> {
+    let mapped = job.mapped_parts();
+    let files = mapped.iter().enumerate();
+    let pages = files.map(|(number, mapped)| {
+        if job.files[number].file.cached.is_empty() {
+            return 0;
+        }
+        let pages = cached(mapped, &cache.file(FileId::new(number as u32))).pages();
+        pages.expect("the model counts all")
+    });
+    pages.collect()
 }
 
 /// Sum over steps.

@@ -13,6 +13,7 @@ use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
 
 use super::order::{Barriers, StepOrder};
 use super::record::{AccessLatencies, WaitTimes};
+use super::{record, start};
 use crate::Error;
 use crate::device::Device;
 use crate::governor::{FileGovernor, GovernedMapping};
@@ -44,6 +45,8 @@ pub(super) struct ProgramRun<'p, 'a, C> {
     pub(super) barriers: Barriers,
     /// Latencies of faults and reads.
     pub(super) latencies: AccessLatencies,
+    /// Cached pages of each file at the beginning.
+    pub(super) start_pages: Vec<u64>,
     /// Wait statistics, if there are several threads.
     pub(super) wait_times: Option<WaitTimes>,
 }
@@ -67,13 +70,17 @@ pub(super) struct ProcessSpace {
 }
 
 impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
+    /// `job` before its first step.
+    ///
+    /// # Errors
+    /// If memory is too small for a page that is cached at the beginning.
     pub(super) fn new(
         job: &'p Job,
         profile: &'a Profile,
         (timing, flushes): (Timing, Flushes),
         cache: C,
         log: &'a mut dyn Log,
-    ) -> ProgramRun<'p, 'a, C> {
+    ) -> Result<ProgramRun<'p, 'a, C>, Error> {
         let (files, threads) = (job.files.len(), job.threads.len());
         let device = |sparse| Device::new(open::device(sparse, profile), job.page_size());
         let mut memory = Memory::new(&job.machine, job.rules, files, cache, flushes);
@@ -81,6 +88,8 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
             memory = memory.with_memory_high(&job.machine);
         }
         memory.charge_anonymous(job.anonymous);
+        let mut memory = start::read_cached(job, profile, memory)?;
+        let start_pages = record::start_pages(job, &mut memory.cache);
         let devices = vec![device(false), device(true)];
         let opens = job.opens.iter().enumerate().map(|(number, open)| {
             let file = &job.files[open.file].file;
@@ -105,13 +114,14 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
             order: StepOrder::new(&job.threads),
             barriers: Barriers::new(job),
             latencies: AccessLatencies::default(),
+            start_pages,
             wait_times: (threads > 1).then(|| WaitTimes::new(threads)),
         };
         running.spaces[0].process.held = job.anonymous;
         for (process, number) in mapped_at_start(job) {
             running.map(process, number);
         }
-        running
+        Ok(running)
     }
 
     /// Switches to a thread of `process`. Page tables of other processes stay charged.

@@ -51,6 +51,11 @@ impl<C: PageCache> World<'_, C> {
         has_arrived
     }
 
+    /// Waits for all I/O.
+    pub fn finish_io(&mut self) {
+        while self.wait_for_device() {}
+    }
+
     /// Completes all I/O, unless the device's own timing applies.
     pub fn settle(&mut self) {
         if self.timing != Timing::Device {

@@ -225,6 +225,14 @@ impl Assembly {
                     self.on_resize(observation, file, *size_bytes);
                 }
             }
+            Action::Cached { device, inode, ranges } => {
+                let Some(file) = self.files.get(&(*device, *inode)).copied() else { return };
+                let ranges = if ranges.is_empty() { &[[0, 0]] } else { ranges.as_slice() };
+                self.events.extend(ranges.iter().map(|[first, pages]| {
+                    let kind = EventKind::Cached { file, first: *first, pages: *pages };
+                    Event { thread: 0, wait_ns: 0, kind }
+                }));
+            }
             &Action::Memory { anonymous_bytes, peak_bytes } => {
                 let process = self.processes[&observation.process].index;
                 let kind = EventKind::Memory { process, anonymous_bytes, peak_bytes };

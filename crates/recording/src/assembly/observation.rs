@@ -85,6 +85,12 @@ pub enum Action {
         offset_bytes: u64,
         length: u64,
     },
+    /// Pages of a file that were cached when it was first seen: first page and number of pages.
+    Cached {
+        device: u64,
+        inode: u64,
+        ranges: Vec<[u64; 2]>,
+    },
     /// See [`crate::EventKind::Memory`].
     Memory {
         anonymous_bytes: u64,

@@ -24,6 +24,8 @@ pub struct RecordedFile {
     pub needed_bytes: u64,
     /// Its device (`st_dev`).
     pub device: u64,
+    /// The pages that were cached when it was first seen: first page and number; `None` if unknown.
+    pub cached: Option<Vec<[u64; 2]>>,
 }
 
 /// The contents of a recording.
@@ -101,7 +103,12 @@ impl RecordedProgram {
                 return self.set_memory(process, pages);
             }
             EventKind::Exit { process } => self.set_memory(process, 0),
-            EventKind::Cached { .. } | EventKind::Lost { .. } => return,
+            EventKind::Cached { file, first, pages } => {
+                let cached = &mut self.files[self.same_files[file as usize]].cached;
+                let cached = cached.get_or_insert_default();
+                return cached.extend((pages > 0).then_some([first, pages]));
+            }
+            EventKind::Lost { .. } => return,
             EventKind::Gap { kind, count } => return self.approximations.gaps.push((kind, count)),
             _ => {}
         }
@@ -262,8 +269,14 @@ impl RecordedProgram {
         self.same_files.push(same);
         if same == next {
             let (first_size_bytes, needed_bytes) = (size_bytes, 0);
-            let file = RecordedFile { path, size_bytes, first_size_bytes, needed_bytes, device };
-            self.files.push(file);
+            self.files.push(RecordedFile {
+                path,
+                size_bytes,
+                first_size_bytes,
+                needed_bytes,
+                device,
+                cached: None,
+            });
         } else {
             self.files[same].size_bytes = size_bytes;
         }

@@ -70,6 +70,7 @@ impl RecordedProgram {
         self.add_threads(&mut spec, &tables);
         let pages = (self.page_size != 4096).then(|| SizeText::from_bytes(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
+        spec.start = Some("cold".to_string());
         if self.memory.is_known() {
             let bytes = self.memory.first_pages.saturating_mul(self.page_size);
             spec.anonymous = Some(SizeText::from_bytes(bytes));
@@ -394,6 +395,7 @@ fn file_table(
     let size_bytes = recorded.max(file.needed_bytes);
     let shown = || file.path.display().to_string().replace(char::is_control, "?");
     let path = file.path.to_str();
+    let cached = file.cached.clone().map(Arc::new);
     match existing(&file.path).zip(path) {
         None if path.is_none() => counts.unnamed.push(shown()),
         None => counts.gone.push(shown()),
@@ -402,13 +404,14 @@ fn file_table(
         Some((now, path)) => {
             let layer = now.layer.as_ref().and_then(|layer| layer.to_str());
             let path = Some(layer.unwrap_or(path).to_string());
-            return FileSpec { name, path, ..FileSpec::default() };
+            return FileSpec { name, path, cached, ..FileSpec::default() };
         }
     }
     if size_bytes > file.first_size_bytes {
         counts.grown.push(shown());
     }
-    FileSpec { name, size: Some(SizeText::from_bytes(size_bytes)), ..FileSpec::default() }
+    let size = Some(SizeText::from_bytes(size_bytes));
+    FileSpec { name, size, cached, ..FileSpec::default() }
 }
 
 /// Maximum length of a name in characters, not counting the number that makes it unique.

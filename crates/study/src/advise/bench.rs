@@ -67,6 +67,7 @@ impl<E: Engines> AdviseBench<'_, E> {
             schema: SCHEMA,
             kind: RecordKind::Advise,
             page_bytes,
+            start: program.start_text(),
             program: self.recorded.clone(),
             read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
             latency_ns: self.profile.device.latency_ns,

@@ -32,6 +32,9 @@ pub struct AdviseRecord {
     pub to_write: Vec<SourceChange>,
     /// Effect of `filemap govern`, if it helps.
     pub governed: Option<String>,
+    /// What of the files is cached when a run begins: `cold`.
+    #[serde(default)]
+    pub start: String,
     /// Base page size in bytes.
     pub page_bytes: u64,
     pub read_ahead_kb: u64,

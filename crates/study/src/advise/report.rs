@@ -108,7 +108,8 @@ impl AdviseRecord {
                 Card::new(format!("time {how}"), time(of.elapsed_ns as f64), took),
             ]
         };
-        let predicted = "predicted, on a cold cache".to_string();
+        let start = if self.start.is_empty() { "cold" } else { &self.start };
+        let predicted = format!("predicted; the page cache is {start} at the beginning");
         let with_answer = self.best().map(|best| {
             let (least, most) = best.outcome.range_ns();
             let range = format!("from {} to {} with the latency", time(least), time(most));

@@ -115,6 +115,7 @@ pub fn compare(
         engines,
         program: options.program,
         files: Vec::new(),
+        cached: Vec::new(),
         notes: Vec::new(),
         governed: None,
     };

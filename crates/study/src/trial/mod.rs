@@ -10,9 +10,11 @@ mod sample;
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::program::{Program, launch_error};
+use filemap_core::units::PageIndex;
 use filemap_govern::{AdviceEnforcer, AdviceRule, EnforcementReport};
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::metered::MeteredRun;
@@ -61,6 +63,8 @@ pub struct Trial<'a, E> {
     pub program: &'a Program,
     /// Files that are dropped from the page cache before each run.
     pub files: Vec<PathBuf>,
+    /// Pages of files that are read into the page cache after that.
+    pub cached: Vec<(PathBuf, Vec<Range<PageIndex>>)>,
     /// Sentences for the report.
     pub notes: Vec<String>,
     /// The program under the governor, which remembers the files from run to run; made for the
@@ -103,6 +107,12 @@ impl<E: Engines> Trial<'_, E> {
         };
         let files = self.files.iter().map(PathBuf::as_path);
         let cached_bytes = drop_all(files, &mut self.notes)?;
+        for (path, ranges) in &self.cached {
+            let read = File::open(path).and_then(|file| cold_cache::read_pages(&file, ranges));
+            read.map_err(|error| {
+                Error::CannotRun(format!("'{}' cannot be read: {error}", path.display()))
+            })?;
+        }
         let mut enforcement = EnforcementReport::default();
         let mut governed = GovernedFiles::default();
         let metered = match treatment {

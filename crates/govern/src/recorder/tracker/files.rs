@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use filemap_attach::FileId;
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
+use filemap_kernel::residency::cached_ranges;
 use filemap_recording::assembly::{Action, ObservedFile};
 
 use super::ProcessTracker;
@@ -91,6 +92,19 @@ impl ProcessTracker {
         self.files.insert(file, stored.ok());
     }
 
+    /// Looks up what of a recorded file is cached, unless that is known, before its pages are
+    /// dropped.
+    pub(super) fn look_up_cached(&mut self, file: FileId, found: &ProcessFile) {
+        let Some(stored) = self.files.get(&file).cloned().flatten() else { return };
+        let identity = (stored.device, stored.inode);
+        if !self.cached.contains_key(&identity)
+            && let Ok(file) = fs::File::open(&found.link)
+            && let Some(ranges) = cached_ranges(&file)
+        {
+            self.cached.insert(identity, ranges);
+        }
+    }
+
     /// The regular file behind descriptor `fd` of process `pid`; `None` for anything else. A file
     /// that has been neither mapped nor read yet becomes known by this: programs advise a file
     /// right after opening it.
@@ -160,6 +174,11 @@ impl ProcessTracker {
         let open = self.opens;
         self.process(event.pid).opens.insert(identity, open);
         self.add(event, Action::Open { number: open, file: stored.clone() });
+        if let Some(ranges) = self.cached.get_mut(&identity).map(std::mem::take) {
+            let (device, inode) = identity;
+            self.cached.remove(&identity);
+            self.add(event, Action::Cached { device, inode, ranges });
+        }
         open
     }
 }

@@ -36,6 +36,8 @@ pub struct ProcessTracker {
     filter: FileFilter,
     /// Files that the filter was applied to; `None` for those that are not recorded.
     files: HashMap<FileId, Option<ObservedFile>>,
+    /// By device and inode: the cached pages of files that no process has opened yet.
+    cached: HashMap<(u64, u64), Vec<[u64; 2]>>,
     /// Files that are not recorded, and why.
     excluded: Vec<(Exclusion, PathBuf)>,
     processes: HashMap<u32, TrackedProcess>,
@@ -79,6 +81,7 @@ impl ProcessTracker {
             page_bytes,
             filter,
             files: HashMap::new(),
+            cached: HashMap::new(),
             excluded: Vec::new(),
             processes: HashMap::new(),
             images: HashMap::new(),
@@ -95,6 +98,11 @@ impl ProcessTracker {
             unresolved_reads: 0,
             lost: 0,
         }
+    }
+
+    /// Sets the pages that were cached before the recording, by device and inode.
+    pub fn set_cached(&mut self, cached: HashMap<(u64, u64), Vec<[u64; 2]>>) {
+        self.cached = cached;
     }
 
     /// Observes each change of page instead of first touches only.
@@ -163,6 +171,7 @@ impl ProcessTracker {
                 let found = ProcessFile::find(event.pid, *file, path, Some(map.address));
                 if !self.files.contains_key(file) {
                     self.add_file(*file, &found);
+                    self.look_up_cached(*file, &found);
                 }
                 let Some(stored) = self.files.get(file).cloned().flatten() else { return };
                 let size = found.current_size_bytes(&stored);

@@ -1,4 +1,4 @@
-//! Runs the recorded program unchanged and with the best changes, in turn, on a cold page cache.
+//! Runs the recorded program unchanged and with the best changes, in turn, with the page cache as the job begins.
 
 use std::ffi::OsString;
 use std::fs;
@@ -61,7 +61,12 @@ impl Check {
             treatments.iter().map(|_| MeasuredVariant::default()).collect();
         let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
         let paths = files.iter().map(|(path, _)| path.clone()).collect();
-        let mut trial = Trial { engines, program, files: paths, notes, governed: None };
+        let named = job.files.iter().map(|named| &named.file);
+        let cached = named.filter(|file| !file.cached.is_empty());
+        let cached =
+            cached.filter_map(|file| Some((file.path.clone()?.into(), file.cached.clone())));
+        let cached = cached.collect();
+        let mut trial = Trial { engines, program, files: paths, cached, notes, governed: None };
         // A first run loads what the program needs besides its files.
         trial.run(&Treatment::Plain)?;
         // The governor watches a program first.
