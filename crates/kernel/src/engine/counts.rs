@@ -164,6 +164,7 @@ mod tests {
             whole: true,
             dropped: DroppedPages::Nothing,
             paged_out: 0,
+            start_pages: 0,
         }
     }
 
