@@ -12,6 +12,7 @@ use super::pictures;
 use super::record::{ExplainRecord, MissCounter, OpenRecord, SourcePages};
 use super::remedies::Remedies;
 use crate::json::to_json;
+use crate::latency;
 use crate::measures::RecordMeasurements;
 use crate::record::{elapsed_note, title};
 use crate::setup;
@@ -54,6 +55,8 @@ impl ExplainRecord {
         parts.extend(Part::warnings(&self.warnings));
         if self.history.as_ref().is_some_and(|history| history.threads.len() > 1) {
             parts.extend(crate::run::waits(&record));
+        } else {
+            parts.extend(latency::table(&record).map(Part::Table));
         }
         parts.extend(self.counter_parts());
         parts.extend(self.map_parts());
