@@ -9,7 +9,10 @@ use std::sync::Mutex;
 
 use filemap_core::units::PageCount;
 use filemap_job::program::DIRECT_BLOCK_BYTES;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mlock, mmap_anonymous, mprotect, munlock,
+    munmap,
+};
 
 use crate::{Error, page_size};
 
@@ -114,8 +117,9 @@ impl HeldMemory {
     /// Reserves addresses for `pages` pages.
     pub(super) fn reserve(pages: PageCount) -> Result<HeldMemory, Error> {
         let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        let flags = flags | MapFlags::NORESERVE;
+        // Inaccessible, so that it is not locked with the child's other memory before the limit
+        // applies.
+        let (protection, flags) = (ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(null_mut(), bytes.max(1), protection, flags) };
         let base = base.map_err(|errno| Error::call("reserve the anonymous memory", errno))?;
@@ -127,11 +131,16 @@ impl HeldMemory {
         let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
         let mut held = self.held.lock().expect("no holder panics");
         let bytes = bytes.min(self.bytes - *held);
+        if bytes == 0 {
+            return Ok(());
+        }
         // If locking is not permitted, the pages are touched and stay unless the system swaps.
         // SAFETY: part of the mapping of `reserve`, to which there are no references; also for the
         // writes below.
         let start = unsafe { self.base.byte_add(*held) };
-        if bytes > 0 && unsafe { mlock(start, bytes) }.is_err() {
+        unsafe { mprotect(start, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
+            .map_err(|errno| Error::call("hold the anonymous memory", errno))?;
+        if unsafe { mlock(start, bytes) }.is_err() {
             for at in (0..bytes).step_by(page_size() as usize) {
                 unsafe { start.cast::<u8>().add(at).write_volatile(1) };
             }
