@@ -312,8 +312,8 @@ impl AdvisorThread {
         }
     }
 
-    /// Advises a mapping MADV_RANDOM unless it already is, or `decision` has no need of it. Leaves alone mappings that the program
-    /// has advised MADV_SEQUENTIAL or MADV_HUGEPAGE.
+    /// Advises a mapping MADV_RANDOM unless it already is, or `decision` has no need of it. Leaves
+    /// alone mappings that the program has advised MADV_SEQUENTIAL or MADV_HUGEPAGE.
     fn advise(
         &mut self,
         take: &TakeMapping,

@@ -179,9 +179,9 @@ spec! {
     /// Access pattern: random, stride:N, sequential, reverse, first, interleave:K, zipf:S (rank r
     /// with a probability proportional to 1/r^S, such as zipf:0.99), hot:P/Q (P % of the accesses
     /// to Q % of the pages), runs:N (N adjacent pages from a random one on), records:SIZE (all
-    /// pages of a random record), read-random, read-sequential, elf (touch the segments of --file), exec
-    /// (call code: exec:cold, then exec:random), or thrash (threads that each map, read and unmap a
-    /// file).
+    /// pages of a random record), read-random, read-sequential, elf (touch the segments of --file),
+    /// exec (call code: exec:cold, then exec:random), or thrash (threads that each map, read and
+    /// unmap a file).
     workload: String = Flag { group: Group::Accesses, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {

@@ -27,8 +27,8 @@ impl<C: PageCache> Task<'_, '_, C> {
         map::unmap_huge(at.index, &at.vma, &open.limits, &process.tables, &mut file)
     }
 
-    /// Handles a write fault on a private page mapped read-only by copying the page. Returns whether
-    /// another task has not done so meanwhile.
+    /// Handles a write fault on a private page mapped read-only by copying the page. Returns false
+    /// if another task has done so meanwhile.
     pub fn copy_mapped(&mut self, at: &PageLocation, open: &OpenFile) -> bool {
         let world = &mut *self.world;
         world.advance(world.profile.cost.fault_ns);

@@ -94,9 +94,12 @@ pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
         histories.iter().map(way).fold(0_u64, u64::saturating_add)
     };
     let own = |ahead: &[PageRange]| {
-        total(&|history| match is_random {
-            true => single_pages_ns(history, input, ahead, false),
-            false => windows_ns(history, input, ahead),
+        total(&|history| {
+            if is_random {
+                single_pages_ns(history, input, ahead, false)
+            } else {
+                windows_ns(history, input, ahead)
+            }
         })
     };
     let followed = |ahead: &[PageRange]| {

@@ -183,17 +183,19 @@ impl ComparisonTable {
                     Some(true) => "u4",
                     Some(false) => "u1",
                 },
-                texts: match has_range {
-                    true => vec![figure.median(at), change, range.unwrap_or_default()],
-                    false => vec![figure.median(at), change],
+                texts: if has_range {
+                    vec![figure.median(at), change, range.unwrap_or_default()]
+                } else {
+                    vec![figure.median(at), change]
                 },
             }
         };
         let title = self.title(figure);
-        let heads: &[&str] = match has_range {
-            true => &["variant", "median", "change", "range"],
+        let heads: &[&str] = if has_range {
+            &["variant", "median", "change", "range"]
+        } else {
             // One run, or equal ones.
-            false => &["variant", "value", "change"],
+            &["variant", "value", "change"]
         };
         BarTable::new(title, heads, (0..self.variants.len()).map(bar).collect())
     }

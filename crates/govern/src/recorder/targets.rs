@@ -105,8 +105,11 @@ pub fn record_program<W: Write + Send>(
     Ok((ended, outcome))
 }
 
-/// Device and inode of the regular file at `path`, and its cached pages, if they are known.
-fn cached_pages(path: &Path) -> Option<((u64, u64), Vec<[u64; 2]>)> {
+/// Device and inode of a file, and the ranges of its cached pages: first page and number.
+type CachedFile = ((u64, u64), Vec<[u64; 2]>);
+
+/// The regular file at `path` and its cached pages, if they are known.
+fn cached_pages(path: &Path) -> Option<CachedFile> {
     // Opening a device can have side effects.
     let data = path.metadata().ok().filter(Metadata::is_file)?;
     Some(((data.dev(), data.ino()), cached_ranges(&File::open(path).ok()?)?))

@@ -47,8 +47,8 @@ pub fn main_if_child() {
 /// Interval at which the kernel flushes memory cgroup statistics.
 const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_INTERVAL_NS);
 
-/// Commands to a waiting child: allocate a page; hold its anonymous memory and read what is cached at
-/// the beginning; or begin.
+/// Commands to a waiting child: allocate a page; hold its anonymous memory and read what is cached
+/// at the beginning; or begin.
 const HOLD_OWN_PAGE: u8 = 0;
 const BEGIN: u8 = 1;
 const READ_CACHED: u8 = 2;
@@ -125,8 +125,8 @@ impl Probe {
         self.child.send(&[HOLD_OWN_PAGE]);
     }
 
-    /// Makes the child read what is cached at the beginning, and waits for it. Its anonymous memory is
-    /// held before that.
+    /// Makes the child read what is cached at the beginning, and waits for it. Its anonymous memory
+    /// is held before that.
     ///
     /// # Errors
     /// A file cannot be read; [`Error::ChildKilled`].

@@ -48,10 +48,8 @@ impl FileFacts {
     fn new(file: &NamedFile, is_executable: bool, selection: &FileSelection) -> FileFacts {
         let path = file.file.path.as_ref().map(Path::new);
         let named = path.unwrap_or(Path::new(&file.name));
-        let contents = match is_executable {
-            true => FileContents::Program,
-            false => contents_of(path, &file.name),
-        };
+        let contents =
+            if is_executable { FileContents::Program } else { contents_of(path, &file.name) };
         let is_answered = match selection {
             FileSelection::All => true,
             FileSelection::Own => !contents.is_of_system(),

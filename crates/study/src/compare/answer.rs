@@ -82,11 +82,13 @@ pub fn jobs_table(comparison: &Comparison) -> Option<Table> {
 
 /// The row of `cell`, whose job is called `job` and has `first` as its first variant.
 fn row(job: String, cell: &Cell, first: &Cell) -> Vec<String> {
-    let variant = match cell.engine == first.engine {
-        true => cell.variant.clone(),
-        false => format!("{} on the {}", cell.variant, cell.engine),
+    let variant = if cell.engine == first.engine {
+        cell.variant.clone()
+    } else {
+        format!("{} on the {}", cell.variant, cell.engine)
     };
-    let figures: [(Option<Spread>, Option<Spread>, fn(f64) -> String); 3] = [
+    type Figure = (Option<Spread>, Option<Spread>, fn(f64) -> String);
+    let figures: [Figure; 3] = [
         (read_bytes(cell), read_bytes(first), bytes),
         (cell.figures.counters.major_faults, first.figures.counters.major_faults, number),
         (cell.figures.elapsed_ns, first.figures.elapsed_ns, time),

@@ -33,8 +33,8 @@ pub struct GovernedFiles {
 }
 
 impl GovernedProgram {
-    /// `program` under `filemap govern` with `flags`, with a memory of its own. Only one may exist at
-    /// a time.
+    /// `program` under `filemap govern` with `flags`, with a memory of its own. Only one may exist
+    /// at a time.
     ///
     /// # Errors
     /// When the path of this command is not known, or there is no directory for the report.

@@ -242,9 +242,10 @@ impl ProcessTracker {
     /// matter if other files were recorded.
     pub fn late(&self) -> LateMappings {
         let mut recorded = self.files.values().flatten();
-        match recorded.any(|file| !is_of_system(&file.path)) {
-            true => self.single.late().without_system_files(),
-            false => self.single.late(),
+        if recorded.any(|file| !is_of_system(&file.path)) {
+            self.single.late().without_system_files()
+        } else {
+            self.single.late()
         }
     }
 

@@ -1,4 +1,5 @@
-//! Runs the recorded program unchanged and with the best changes, in turn, with the page cache as the job begins.
+//! Runs the recorded program unchanged and with the best changes, in turn, with the page cache as
+//! the job begins.
 
 use std::ffi::OsString;
 use std::fs;
@@ -45,18 +46,21 @@ impl Check {
         if changes.any(|change| matches!(change, AdviceChange::Fadvise(..))) {
             notes.push(format!("posix_fadvise(2) is not checked: {OF_FILES}."));
         }
-        // Announces the command and its side effects before anything runs.
-        engines.message_sink()(&format!(
-            "{} is run {} times now; if it writes, sends or removes something, it does so each \
-             time, and its output is discarded",
-            shell_line(&program.words),
-            runs * (trials.len() as u64 + 1) + 1
-        ));
         let (mut indexes, mut treatments) = (vec![None], vec![Treatment::Plain]);
         for (index, treatment) in trials {
             indexes.push(Some(index));
             treatments.push(treatment);
         }
+        // The governor watches a program first.
+        let governed = treatments.iter().find(|own| matches!(own, Treatment::Governed { .. }));
+        let preparations = 1 + u64::from(governed.is_some());
+        // Announces the command and its side effects before anything runs.
+        engines.message_sink()(&format!(
+            "{} is run {} times now; if it writes, sends or removes something, it does so each \
+             time, and its output is discarded",
+            shell_line(&program.words),
+            runs * treatments.len() as u64 + preparations
+        ));
         let mut variants: Vec<MeasuredVariant> =
             treatments.iter().map(|_| MeasuredVariant::default()).collect();
         let progress = engines.progress(Some(runs * variants.len() as u64 + 1));
@@ -69,10 +73,11 @@ impl Check {
         let mut trial = Trial { engines, program, files: paths, cached, notes, governed: None };
         // A first run loads what the program needs besides its files.
         trial.run(&Treatment::Plain)?;
-        // The governor watches a program first.
-        let governed = treatments.iter().find(|own| matches!(own, Treatment::Governed { .. }));
-        governed.map(|treatment| trial.run(treatment)).transpose()?;
         check_unchanged(&files)?;
+        if let Some(treatment) = governed {
+            trial.run(treatment)?;
+            check_unchanged(&files)?;
+        }
         progress.advance();
         trial.run_in_turn(&treatments, runs, &*progress, |index, run| {
             let mut enforcement = run.enforcement;
