@@ -53,7 +53,7 @@ pub enum Command {
     /// Explain which bytes a job read and why readahead stopped or continued.
     #[command(after_long_help = examples::help_section("explain"))]
     Explain(ExplainArgs),
-    /// Render an HTML page from a record written by --json.
+    /// Render an HTML page from a record written by --json, or export the events of a recording.
     #[command(after_long_help = examples::help_section("report"))]
     Report(ReportArgs),
     /// Find settings and advice that help a program that reads too much.
@@ -233,14 +233,19 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("to").required(true).args(["html", "export"])))]
 pub struct ReportArgs {
     /// Record written by --json of run, compare, explain, advise, published, conform, search,
-    /// folio-ops, govern, calibrate or doctor; - is stdin.
+    /// folio-ops, govern, calibrate or doctor, - for stdin; or with --export a recording.
     #[arg(value_name = "RECORD.json", allow_hyphen_values = true)]
     pub record: String,
     /// Output file: a self-contained HTML page with charts; - is stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
-    pub html: String,
+    pub html: Option<String>,
+    /// Write the events of a recording to this file as a table: touches, reads, advice and
+    /// mappings, in order. The format follows the extension, .csv or .parquet; - is CSV on stdout.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub export: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -78,6 +78,9 @@ filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --html ran
 # Render an HTML page from an earlier record.
 filemap report record.json --html page.html
 
+# Write the events of a recording as a table, for pandas, DuckDB or a spreadsheet.
+filemap report program.recording --export touches.csv
+
 # Find settings that help a recorded program.
 filemap advise lookups.recording
 

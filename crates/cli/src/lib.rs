@@ -6,6 +6,7 @@ mod engines;
 mod error;
 pub mod examples;
 mod exit_status;
+mod export;
 mod govern;
 mod interrupt;
 mod job_flags;

@@ -13,6 +13,7 @@ mod columns;
 pub mod convert;
 mod error;
 mod event;
+mod event_table;
 mod events;
 mod frame;
 mod header;
@@ -26,6 +27,7 @@ mod writer;
 
 pub use error::{Error, Problem};
 pub use event::{Event, EventKind, GapKind, MappingPages};
+pub use event_table::{EVENT_COLUMNS, EventCell, EventRow, for_each_row};
 pub use frame::MAGIC;
 pub use header::{Header, NO_CLOCK, RecordingMode, VERSION};
 pub use may_write::may_write;

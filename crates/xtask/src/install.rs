@@ -139,6 +139,7 @@ fn objcopy(args: &[&OsStr]) -> Result<()> {
 pub fn build(profile: &str) -> Result<PathBuf> {
     let output = cargo()
         .args(["build", "--profile", profile, "--quiet", "--package", "filemap-cli"])
+        .args(["--features", "parquet"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .stderr(Stdio::inherit())

@@ -9,6 +9,7 @@ mod conform;
 mod determinism;
 mod endings;
 mod explain;
+mod exports;
 mod flags;
 mod folio_ops;
 mod govern;

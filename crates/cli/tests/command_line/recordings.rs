@@ -9,7 +9,7 @@ use crate::schema::check;
 use crate::{Scratch, filemap, json, skip, stderr, stdout};
 
 /// Two threads on a file of 64 MiB: one touches pages and the other reads.
-fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
+pub(crate) fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(mode)).unwrap();
     let mut write = |thread, wait_ns, kind| {
         writer.write(&Event { thread, wait_ns, kind }).unwrap();

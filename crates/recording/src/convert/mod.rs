@@ -4,7 +4,7 @@
 //! consecutive reads of one size from one open file become a phase with a list of offsets. The
 //! lists are shared with the validated job and not written out as text.
 
-mod advice;
+pub(crate) mod advice;
 mod approximation;
 mod drafts;
 mod gather;
