@@ -163,9 +163,14 @@ pub struct RunArgs {
     /// tracepoints show.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
+    /// Write a timeline of the model's run to this file, Chrome trace JSON that ui.perfetto.dev
+    /// opens: phases, faults, reads and waits of each thread, windows, and requests in flight. Its
+    /// name ends in .json; - is stdout and suppresses the report.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub export: Option<String>,
     /// Print the job as a job file with tables and exit. A job given by flags has one file, opened
     /// and mapped once, and one thread. The printed job file is equivalent.
-    #[arg(long, conflicts_with_all = ["json", "html", "log", "verbose", "seeds"])]
+    #[arg(long, conflicts_with_all = ["json", "html", "log", "export", "verbose", "seeds"])]
     #[arg(conflicts_with = "change_settings")]
     pub show_job: bool,
 }

@@ -27,6 +27,9 @@ filemap run --on kernel --workload random --file-size 1g
 # Write every decision of the model to a file, one JSON object per line.
 filemap run --workload stride:7 --file-size 256m --log decisions.jsonl
 
+# Write a timeline of faults, waits, windows and requests in flight, for ui.perfetto.dev.
+filemap run job.toml --export trace.json
+
 # Map, read and unmap files from many threads under a memory limit, as root on this kernel.
 filemap run --on kernel --workload thrash --threads 64 --memory-max 128m
 

@@ -14,12 +14,20 @@ pub struct LineLog {
     writer: BufWriter<OutputFile>,
     /// Number of the current access.
     access: u64,
+    /// The running thread and its time.
+    thread: usize,
+    at_ns: u64,
 }
 
 impl LineLog {
     /// Creates a log that writes to `target`.
     pub fn new(target: OutputFile) -> Self {
-        LineLog { writer: BufWriter::with_capacity(1 << 16, target), access: 0 }
+        LineLog {
+            writer: BufWriter::with_capacity(1 << 16, target),
+            access: 0,
+            thread: 0,
+            at_ns: 0,
+        }
     }
 
     /// Writes the decisions of a kernel, as shown by its tracepoints.
@@ -51,7 +59,8 @@ impl LineLog {
     }
 
     fn write(&mut self, decision: Decision) -> io::Result<()> {
-        let line = LogLine { access: self.access, decision };
+        let line =
+            LogLine { access: self.access, thread: self.thread, at_ns: self.at_ns, decision };
         serde_json::to_writer(&mut self.writer, &line)?;
         self.writer.write_all(b"\n")
     }
@@ -67,5 +76,9 @@ impl Log for LineLog {
 
     fn access(&mut self, number: u64) {
         self.access = number;
+    }
+
+    fn at(&mut self, task: usize, now_ns: u64) {
+        (self.thread, self.at_ns) = (task, now_ns);
     }
 }

@@ -298,8 +298,42 @@ pub trait Log {
     /// not announced.
     fn describe_access(&mut self, _start: PageIndex, _pages: PageCount) {}
 
-    /// Reports that a task waited for `ns` nanoseconds, when the wait ends.
-    fn waited(&mut self, _task: usize, _wait: TaskWait, _ns: u64) {}
+    /// Announces the running task and its time, at which the following decisions are made.
+    fn at(&mut self, _task: usize, _now_ns: u64) {}
+
+    /// Reports when a task waited, when the wait ends.
+    fn waited(&mut self, _task: usize, _wait: TaskWait, _from_ns: u64, _until_ns: u64) {}
+
+    /// Reports what a task did, and when, when it ends.
+    fn ended(&mut self, _task: usize, _work: TaskWork, _from_ns: u64, _until_ns: u64) {}
+
+    /// Reports that the number of requests in flight changed. Not in order of time.
+    fn requests_changed(&mut self, _at_ns: u64, _change: i64) {}
+}
+
+/// What a task did in a span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskWork {
+    /// A fault.
+    Fault {
+        /// The file.
+        file: FileId,
+        /// The page.
+        index: PageIndex,
+        /// Whether it counts as major in the process's own accounting.
+        major: bool,
+    },
+    /// A `read(2)`.
+    Read {
+        /// The file.
+        file: FileId,
+        /// First byte.
+        offset_bytes: u64,
+        /// Length.
+        length_bytes: u64,
+    },
+    /// A step of the task, by its index.
+    Step(usize),
 }
 
 /// What a rule did with the miss counter of an open file. `before` equals `after` where the

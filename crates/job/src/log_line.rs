@@ -16,6 +16,12 @@ use crate::trace_kinds::ShownKinds;
 pub struct LogLine {
     /// Number of the access, from 0, counted over all phases of the job.
     pub access: u64,
+    /// Index of the thread that made the decision.
+    #[serde(default)]
+    pub thread: usize,
+    /// Its time, in nanoseconds from the start of the run.
+    #[serde(default)]
+    pub at_ns: u64,
     /// The decision.
     #[serde(flatten)]
     pub decision: Decision,
@@ -173,9 +179,12 @@ mod tests {
             ),
         ] {
             assert_eq!(serde_json::to_string(&decision).unwrap(), expected);
-            let line = LogLine { access: 7, decision };
+            let line = LogLine { access: 7, thread: 1, at_ns: 9, decision };
             let numbered = serde_json::to_string(&line).unwrap();
-            assert_eq!(numbered, expected.replacen('{', "{\"access\":7,", 1));
+            assert_eq!(
+                numbered,
+                expected.replacen('{', "{\"access\":7,\"thread\":1,\"at_ns\":9,", 1)
+            );
             assert_eq!(serde_json::from_str::<LogLine>(&numbered).unwrap(), line);
         }
     }

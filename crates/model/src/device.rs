@@ -278,6 +278,21 @@ impl Device {
         Some(self.next_partial_arrival(now_ns, one_by_one))
     }
 
+    /// When the requests of the next [`Device::next_arrival`] were complete.
+    pub fn completions(&self, now_ns: u64, is_awaited: bool) -> impl Iterator<Item = u64> {
+        let row = self.in_flight.front().filter(|row| row.first_done_ns <= now_ns);
+        row.into_iter().flat_map(move |row| {
+            let most = if is_awaited && row.queued { 1 } else { row.requests };
+            let times = (0..most).map(|number| row.completion_ns(number));
+            times.take_while(move |at_ns| *at_ns <= now_ns)
+        })
+    }
+
+    /// Number of requests in flight.
+    pub fn in_flight_requests(&self) -> u64 {
+        self.in_flight_requests
+    }
+
     /// [`Device::next_arrival`] for the first requests of a run that has not arrived completely.
     #[inline(never)]
     fn next_partial_arrival(&mut self, now_ns: u64, one_by_one: bool) -> (PageRun, u64) {

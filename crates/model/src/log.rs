@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use filemap_core::decision::{Decision, Log, MissChange, TaskWait};
+use filemap_core::decision::{Decision, Log, MissChange, TaskWait, TaskWork};
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::open::OpenFile;
@@ -79,9 +79,27 @@ impl Log for RunLog<'_> {
         }
     }
 
-    fn waited(&mut self, task: usize, wait: TaskWait, ns: u64) {
+    fn at(&mut self, task: usize, now_ns: u64) {
         if let Some(log) = &mut self.log {
-            log.waited(task, wait, ns);
+            log.at(task, now_ns);
+        }
+    }
+
+    fn waited(&mut self, task: usize, wait: TaskWait, from_ns: u64, until_ns: u64) {
+        if let Some(log) = &mut self.log {
+            log.waited(task, wait, from_ns, until_ns);
+        }
+    }
+
+    fn ended(&mut self, task: usize, work: TaskWork, from_ns: u64, until_ns: u64) {
+        if let Some(log) = &mut self.log {
+            log.ended(task, work, from_ns, until_ns);
+        }
+    }
+
+    fn requests_changed(&mut self, at_ns: u64, change: i64) {
+        if let Some(log) = &mut self.log {
+            log.requests_changed(at_ns, change);
         }
     }
 

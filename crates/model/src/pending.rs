@@ -1,7 +1,7 @@
 //! Faults and `read(2)` calls in progress: they can pause and resume later.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::decision::Lock;
+use filemap_core::decision::{Lock, Log};
 use filemap_core::fault::read::{ReadCall, ReadView};
 use filemap_core::fault::{AccessKind, Fault, FaultResult, Step, View, lock};
 use filemap_core::governor::TouchKind;
@@ -100,6 +100,11 @@ impl PendingFault {
         PendingFault { next: NextAction::WpFault(lock, written), was_missing: false, ..new }
     }
 
+    /// The page, and whether the fault is major, once served.
+    pub fn page(&self) -> (PageIndex, bool) {
+        (self.at.index, self.is_major)
+    }
+
     /// The fault as an observer outside the process sees it, once served.
     pub fn observed_touch(&self) -> Option<(PageIndex, TouchKind)> {
         let touch = if self.is_major { TouchKind::Major } else { TouchKind::Minor };
@@ -142,6 +147,7 @@ impl PendingFault {
                 return Ok(Some(Pause::YieldInKernel));
             }
             let has_arrived = task.world.process_completions();
+            task.world.log.at(task.world.task, task.world.now_ns());
             let (rules, undisturbed) = (&open.limits.rules, goes_on && !has_arrived);
             goes_on = true;
             if let Some(step) = self.fault.step_ahead(undisturbed, rules, &mut task.world.log) {
@@ -408,6 +414,7 @@ impl PendingRead {
                 return Ok(Some(Pause::YieldInKernel));
             }
             world.process_completions();
+            world.log.at(world.task, world.now_ns());
             let is_late = self.paused.is_some();
             let step = match self.paused.take() {
                 Some(step) => Some(step),

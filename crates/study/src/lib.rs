@@ -38,6 +38,7 @@ pub mod seeds;
 pub mod setup;
 pub mod spread;
 pub mod stats;
+pub mod timeline;
 pub mod traced_job;
 mod trial;
 pub mod variants;

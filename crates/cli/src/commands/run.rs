@@ -10,6 +10,7 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engines::RealEngines;
 use crate::error::Error;
+use crate::export;
 use crate::job_input::{self, JobInput};
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
@@ -32,10 +33,15 @@ fn recorded(
     inputs: &Inputs,
     args: &RunArgs,
 ) -> Result<(Output, RunRecord), Error> {
-    let mut output = args.output.open(inputs, &[("--log", args.log.as_deref())])?;
+    args.export.as_deref().map_or(Ok(()), export::check_timeline)?;
+    let others = [("--log", args.log.as_deref()), ("--export", args.export.as_deref())];
+    let mut output = args.output.open(inputs, &others)?;
     let planned = input.plan()?;
     if args.log.is_some() {
         check_log(&planned.job, args.asked.repeated.seeds)?;
+    }
+    if args.export.is_some() {
+        check_export(&planned.job, args.asked.repeated.seeds)?;
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
@@ -51,12 +57,29 @@ fn recorded(
             }
         }
     }
+    if let Some(target) = output.take("--export") {
+        // All runs are the same.
+        export::write_timeline(&planned.job, &planned.profile, target)?;
+    }
     let asked = RunOptions {
         seeds: args.asked.repeated.seeds,
         apply: args.asked.change_settings,
         history: output.writes_json_or_page(),
     };
     Ok((output, run::run(planned, &RealEngines, asked)?))
+}
+
+/// Rejects `--export` for jobs without virtual time, and for several seeds.
+fn check_export(job: &Job, seeds: Option<u64>) -> Result<(), Error> {
+    if seeds.is_some_and(|seeds| seeds > 1) {
+        let message = "--export is for one seed; give that with --seed, and leave out --seeds";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if job.engine == EngineKind::Kernel {
+        let message = "--export shows the model's time; give --on model, or --log for a kernel";
+        return Err(Error::CannotRun(message.to_string()));
+    }
+    Ok(())
 }
 
 /// Rejects `--log` for jobs without a log.

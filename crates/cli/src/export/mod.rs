@@ -1,10 +1,15 @@
-//! `--export`: the events of a recording as a table for other tools.
+//! `--export`: the events of a recording as a table for other tools, and a run as a timeline.
 
 mod csv;
 #[cfg(feature = "parquet")]
 mod parquet;
 
+use std::io::{BufWriter, Write};
+
+use filemap_job::Job;
+use filemap_model::{Profile, trace};
 use filemap_recording::{EventRow, for_each_row};
+use filemap_study::timeline::Timeline;
 
 use crate::error::Error;
 use crate::output::OutputFile;
@@ -77,4 +82,34 @@ pub fn write_events(path: &str, format: TableFormat, target: OutputFile) -> Resu
         progress::print_line(&format!("{path} lacks {lost} events, which were lost"));
     }
     Ok(())
+}
+
+/// Checks that `path` is a name for a timeline.
+///
+/// # Errors
+/// If it has another extension.
+pub fn check_timeline(path: &str) -> Result<(), Error> {
+    if path == "-" || extension(path) == Some("json") {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "--export '{path}' has no known format; a run is exported as Chrome trace JSON: give a \
+         name that ends in .json"
+    )))
+}
+
+/// Runs `job` in the model, and writes its timeline to `target`.
+///
+/// # Errors
+/// Errors of the model, or if the timeline cannot be written.
+pub fn write_timeline(job: &Job, profile: &Profile, target: OutputFile) -> Result<(), Error> {
+    let mut timeline = Timeline::new(job, BufWriter::with_capacity(1 << 16, target));
+    trace(job, profile, &mut timeline)?;
+    let (mut writer, written) = timeline.finish();
+    let written = written.and_then(|()| writer.flush());
+    let (target, _) = writer.into_parts();
+    match written {
+        Ok(()) => target.finish(),
+        Err(error) => Err(target.failed(&error)),
+    }
 }

@@ -145,13 +145,13 @@ fn lines_of_a_log() {
         assert!(accesses.is_sorted() && accesses[0] == 0, "{job}");
         assert!(*accesses.last().unwrap() <= last, "{job}: {:?}", accesses.last());
     }
-    let first = r#"{"access":0,"decision":"locked","lock":"vma"}"#;
+    let first = r#"{"access":0,"thread":0,"at_ns":"#;
     assert!(std::fs::read_to_string(&path).unwrap().starts_with(first));
     for wrong in [
         r#"{"decision":"locked","lock":"vma"}"#,
-        r#"{"access":0,"decision":"locked","lock":"vma","more":1}"#,
-        r#"{"access":0,"decision":"locked"}"#,
-        r#"{"access":0,"decision":"unlocked","lock":"vma"}"#,
+        r#"{"access":0,"thread":0,"at_ns":5,"decision":"locked","lock":"vma","more":1}"#,
+        r#"{"access":0,"thread":0,"at_ns":5,"decision":"locked"}"#,
+        r#"{"access":0,"thread":0,"at_ns":5,"decision":"unlocked","lock":"vma"}"#,
     ] {
         assert!(!validator.is_valid(&serde_json::from_str(wrong).unwrap()), "{wrong}");
     }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use filemap_core::decision::{Log, TaskWork};
 use filemap_core::fault;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::accesses::{Accesses, Read, Reads};
 use filemap_job::program::Access;
 
@@ -49,6 +50,8 @@ pub(super) struct ReadLoop {
     pub(super) read: Option<PendingRead>,
     /// When the current read began.
     pub(super) began_ns: u64,
+    /// Offset and length of the current read.
+    pub(super) range: (u64, u64),
     /// O_DIRECT.
     pub(super) is_direct: bool,
     /// Arrival time of the O_DIRECT read in progress.
@@ -85,8 +88,9 @@ impl TouchLoop<'_> {
             if let Some(pause) = running.serve_fault(at.process, self.mapping, fault)? {
                 return Ok(Some(pause));
             }
+            let page = fault.page();
             self.fault = None;
-            running.latencies.faults.add(running.world.now_ns() - self.began_ns);
+            self.end_fault(page, running);
             let (row, open, mut task) = running.mapping_task(at.process, self.mapping);
             self.end_access(row, open, &mut task);
         }
@@ -113,7 +117,7 @@ impl TouchLoop<'_> {
                         self.fault = Some(fault);
                         return Ok(Some(pause));
                     }
-                    running.latencies.faults.add(running.world.now_ns() - self.began_ns);
+                    self.end_fault(fault.page(), running);
                 }
                 TouchStop::PastEof(page) => {
                     let step = running.job.step_name(at.thread, at.step);
@@ -124,6 +128,21 @@ impl TouchLoop<'_> {
             }
             let (row, open, mut task) = running.mapping_task(at.process, self.mapping);
             self.end_access(row, open, &mut task);
+        }
+    }
+
+    /// Records when a fault on a page was served, and whether it was major.
+    fn end_fault<C: PageCache>(
+        &self,
+        (index, major): (PageIndex, bool),
+        running: &mut ProgramRun<'_, '_, C>,
+    ) {
+        let (from_ns, until_ns) = (self.began_ns, running.world.now_ns());
+        running.latencies.faults.add(until_ns - from_ns);
+        if running.world.log.is_kept() {
+            let file = running.opens[running.job.mappings[self.mapping].open].file;
+            let work = TaskWork::Fault { file, index, major };
+            running.world.log.ended(running.world.task, work, from_ns, until_ns);
         }
     }
 
@@ -236,11 +255,15 @@ impl ReadLoop {
                 return Ok(Some(Pause::Yield));
             }
             self.began_ns = task.world.now_ns();
+            let offset = self.offset_bytes + block.offset_bytes;
+            self.range = (offset, block.len_bytes);
             if self.is_direct {
-                self.arrives_ns = Some(task.begin_direct(block.len_bytes, open));
+                let arrives_ns = task.begin_direct(block.len_bytes, open);
+                task.world.log.requests_changed(task.world.now_ns(), 1);
+                task.world.log.requests_changed(arrives_ns, -1);
+                self.arrives_ns = Some(arrives_ns);
                 continue;
             }
-            let offset = self.offset_bytes + block.offset_bytes;
             let mut read = task.begin_read(offset, block.len_bytes, open);
             if let Some(pause) = read.run(&mut task, open)? {
                 self.read = Some(read);
@@ -251,7 +274,14 @@ impl ReadLoop {
     }
 
     fn end_read<C: PageCache>(&mut self, running: &mut ProgramRun<'_, '_, C>) {
-        running.latencies.reads.add(running.world.now_ns() - self.began_ns);
+        let (from_ns, until_ns) = (self.began_ns, running.world.now_ns());
+        running.latencies.reads.add(until_ns - from_ns);
+        if running.world.log.is_kept() {
+            let (offset_bytes, length_bytes) = self.range;
+            let file = running.opens[self.open].file;
+            let work = TaskWork::Read { file, offset_bytes, length_bytes };
+            running.world.log.ended(running.world.task, work, from_ns, until_ns);
+        }
         self.thinking.start();
     }
 }

@@ -1,5 +1,6 @@
 //! The position of a thread in its steps, and the statistics of each step.
 
+use filemap_core::decision::{Log, TaskWork};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 use filemap_job::program::{Madvise, ProgramStep, Thread};
@@ -154,6 +155,8 @@ impl<'p> Cursor<'p> {
         let open = running.job.step_open(&self.thread.steps[self.at.step]);
         let mmap_miss = open.map_or(0, |open| running.opens[open].ra.mmap_miss);
         self.done[self.at.step].add(&tally, ended_ns - self.began_ns, mmap_miss);
+        let work = TaskWork::Step(self.at.step);
+        running.world.log.ended(self.at.thread, work, self.began_ns, ended_ns);
         self.ended_ns = Some(ended_ns);
         self.current = None;
         self.at.step += 1;
@@ -210,6 +213,7 @@ fn begin_step<'p, C: PageCache>(
                 next: None,
                 read: None,
                 began_ns: 0,
+                range: (0, 0),
                 is_direct: job.opens[open].direct,
                 arrives_ns: None,
             })

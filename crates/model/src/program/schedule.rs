@@ -36,8 +36,8 @@ pub fn run<'p, C: PageCache>(
         for woken in running.world.waiting.take_woken() {
             let IdleSince { since_ns, waits: (cause, wait) } = idle[woken.task];
             if let Some(wait) = wait {
-                let waited_ns = woken.at_ns.saturating_sub(since_ns);
-                running.world.log.waited(woken.task, wait, waited_ns);
+                let until_ns = woken.at_ns.max(since_ns);
+                running.world.log.waited(woken.task, wait, since_ns, until_ns);
             }
             if let Some(spent) = &mut running.wait_times {
                 spent.add(woken.task, cause, since_ns, woken.at_ns);
@@ -55,9 +55,8 @@ pub fn run<'p, C: PageCache>(
             continue;
         }
         let Some((thread, from_ns)) = schedule.next_thread() else { break };
-        let waited_ns = from_ns.saturating_sub(idle[thread].since_ns);
-        if waited_ns > 0 {
-            running.world.log.waited(thread, TaskWait::Cpu, waited_ns);
+        if from_ns > idle[thread].since_ns {
+            running.world.log.waited(thread, TaskWait::Cpu, idle[thread].since_ns, from_ns);
         }
         let slice_ends_ns = schedule.slice_ends_ns(thread, from_ns);
         let until_ns =

@@ -5,7 +5,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageIndex;
 
 use super::pins::PinReason;
-use super::{HOLES, Timing, World};
+use super::{DISK, HOLES, Timing, World};
 use crate::open::OpenFile;
 use crate::wait_queue::Pause;
 
@@ -31,9 +31,8 @@ impl<C: PageCache> World<'_, C> {
             self.release_pins(file, index);
             return None;
         };
-        let waited_ns = arrival_ns.saturating_sub(self.now_ns);
-        if waited_ns > 0 {
-            self.log.waited(self.task, TaskWait::Page(file, index), waited_ns);
+        if arrival_ns > self.now_ns {
+            self.log.waited(self.task, TaskWait::Page(file, index), self.now_ns, arrival_ns);
         }
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_completed();
@@ -99,8 +98,15 @@ impl<C: PageCache> World<'_, C> {
     fn unlock_completed(&mut self) {
         let (is_awaited, mut arrived_ns) = (!self.waiting.is_empty(), self.now_ns);
         let (mut next_ns, mut arrived) = (None, Vec::new());
-        for device in &mut self.devices {
-            while let Some((run, at_ns)) = device.next_arrival(self.now_ns, is_awaited) {
+        for (number, device) in self.devices.iter_mut().enumerate() {
+            loop {
+                if number == DISK && self.log.is_kept() {
+                    let completions = device.completions(self.now_ns, is_awaited);
+                    completions.for_each(|at_ns| self.log.requests_changed(at_ns, -1));
+                }
+                let Some((run, at_ns)) = device.next_arrival(self.now_ns, is_awaited) else {
+                    break;
+                };
                 self.memory.cache.unlock(run.file, run.start, run.pages);
                 if is_awaited {
                     let arrived = &mut arrived;

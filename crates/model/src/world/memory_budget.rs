@@ -60,7 +60,7 @@ impl<C: PageCache> World<'_, C> {
             }
             let began_ns = self.now_ns;
             self.wait_for_device();
-            self.log.waited(self.task, TaskWait::Room, self.now_ns - began_ns);
+            self.log.waited(self.task, TaskWait::Room, began_ns, self.now_ns);
         }
     }
 

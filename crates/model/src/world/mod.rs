@@ -8,6 +8,7 @@ mod reclaim;
 mod windows;
 
 use filemap_core::address::page_table::PageTables;
+use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
 use self::memory_high::HighDebt;
@@ -204,6 +205,7 @@ impl<'a, C: PageCache> World<'a, C> {
     pub fn begin_access(&mut self, open: &OpenFile) -> u64 {
         let number = self.begun;
         self.log.resume(open, number);
+        self.log.at(self.task, self.now_ns);
         self.begun += 1;
         self.tally.accesses += 1;
         self.advance(self.profile.cost.touch_ns);

@@ -14,7 +14,7 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::memory_budget::Reservation;
 use super::pins::PinReason;
-use super::{HOLES, Timing, World};
+use super::{DISK, HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};
 use crate::open::OpenFile;
@@ -74,6 +74,7 @@ impl<C: PageCache> World<'_, C> {
         if let Some(under_way) = self.windows.take(self.task) {
             return self.resume_window(under_way, open, tables);
         }
+        self.log.at(self.task, self.now_ns);
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
@@ -207,6 +208,7 @@ impl<C: PageCache> World<'_, C> {
         open: &OpenFile,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
+        self.log.at(self.task, self.now_ns);
         let run = open.limits.smallest_folio(index);
         if let Some(pause) = self.make_room_for(run, open.file, tables)? {
             return Ok(Some(pause));
@@ -219,7 +221,9 @@ impl<C: PageCache> World<'_, C> {
             if open.device == HOLES {
                 self.advance(self.profile.cost.zero_page_ns);
             }
+            let before = self.devices[open.device].in_flight_requests();
             self.devices[open.device].read(run, open.file, self.now_ns);
+            self.log_submission(open, before);
             self.submitted();
         }
         Ok(None)
@@ -331,9 +335,20 @@ impl<C: PageCache> World<'_, C> {
             let pages = self.devices[open.device].pending_pages();
             self.advance(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
         }
+        let before = self.devices[open.device].in_flight_requests();
         if self.devices[open.device].submit(open.file, self.now_ns) {
+            self.log_submission(open, before);
             self.submitted();
             self.complete_promptly();
+        }
+    }
+
+    /// Logs the requests of `open` submitted since `before` were in flight.
+    #[inline]
+    fn log_submission(&mut self, open: &OpenFile, before: u64) {
+        if open.device == DISK && self.log.is_kept() {
+            let now = self.devices[open.device].in_flight_requests();
+            self.log.requests_changed(self.now_ns, (now - before) as i64);
         }
     }
 

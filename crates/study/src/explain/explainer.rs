@@ -445,7 +445,7 @@ impl Log for Explainer<'_> {
         }
     }
 
-    fn waited(&mut self, task: usize, wait: TaskWait, ns: u64) {
+    fn waited(&mut self, task: usize, wait: TaskWait, from_ns: u64, until_ns: u64) {
         let origin = match wait {
             TaskWait::Page(file, index) => {
                 let pages = &self.files[file.number()].pages;
@@ -453,6 +453,6 @@ impl Log for Explainer<'_> {
             }
             _ => None,
         };
-        self.waits.add(task, wait, origin, ns);
+        self.waits.add(task, wait, origin, until_ns - from_ns);
     }
 }
