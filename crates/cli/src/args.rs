@@ -379,6 +379,11 @@ pub struct GovernArgs {
     #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     #[arg(conflicts_with = "release")]
     pub watch: Option<Duration>,
+    /// Write metrics to this file as OpenMetrics text, and replace it every 5 s. In the directory
+    /// of node_exporter's textfile collector its name ends in .prom.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["release", "forget", "prefetch"])]
+    #[arg(conflicts_with = "compare")]
+    pub metrics: Option<PathBuf>,
     /// Minimum size of the mappings to govern [default: 16m].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     pub min_size: Option<u64>,

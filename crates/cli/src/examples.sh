@@ -138,6 +138,9 @@ filemap govern --prefetch start.recording -- python3 -c 'import numpy'
 # Remove what is remembered of a file.
 filemap govern --forget data.db
 
+# Govern a cgroup, with metrics for node_exporter's textfile collector.
+filemap govern --cgroup system.slice/db.service --metrics /var/lib/node_exporter/filemap.prom
+
 # Govern a running process for a minute and print a report.
 filemap govern --pid 4711 --duration 60s
 

@@ -1,9 +1,10 @@
-//! Progress bar for long-running commands.
+//! Progress of long-running commands: a bar on a terminal, lines elsewhere.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::RecvTimeoutError::Timeout;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -13,8 +14,11 @@ const WITH_TOTAL: &str = "{pos}/{len} jobs [{bar:40}] {elapsed}";
 /// Template without a known number of jobs.
 const WITHOUT_TOTAL: &str = "{pos} jobs {elapsed}";
 
-/// Delay before the bar is shown, so that short commands show none.
+/// Delay before progress is shown, so that short commands show none.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
+
+/// Interval of lines where stderr is not a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Clears the current line of a terminal, which may hold a bar.
 pub const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -26,10 +30,10 @@ pub fn print_line(line: &str) {
     let _ = stderr().write_all(format!("{cleared}filemap: {line}\n").as_bytes());
 }
 
-/// A progress bar on stderr if that is a terminal. Dropping it removes the bar.
+/// A progress bar on stderr if that is a terminal, else lines. Dropping it removes the bar.
 pub struct Bar {
     bar: ProgressBar,
-    /// Dropping it cancels the delayed display of the bar.
+    /// Dropping it ends the display.
     _done: Sender<()>,
 }
 
@@ -43,7 +47,6 @@ impl Bar {
         if stderr().is_terminal() {
             let shown = bar.clone();
             let show = move || {
-                use std::sync::mpsc::RecvTimeoutError::Timeout;
                 if wait.recv_timeout(SHOWN_AFTER) == Err(Timeout) {
                     shown.set_style(style);
                     shown.set_draw_target(ProgressDrawTarget::stderr());
@@ -52,6 +55,9 @@ impl Bar {
             };
             // Without a thread, the bar is not shown.
             let _ = thread::Builder::new().spawn(show);
+        } else {
+            let shown = bar.clone();
+            let _ = thread::Builder::new().spawn(move || print_lines(&shown, &wait));
         }
         Bar { bar, _done: done }
     }
@@ -70,6 +76,17 @@ impl filemap_study::engine::Progress for Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Prints how far `bar` is, until the sender of `done` is dropped.
+fn print_lines(bar: &ProgressBar, done: &Receiver<()>) {
+    let (started, mut pause) = (Instant::now(), SHOWN_AFTER);
+    while done.recv_timeout(pause) == Err(Timeout) {
+        let total = bar.length().map_or(String::new(), |total| format!(" of {total}"));
+        let seconds = started.elapsed().as_secs();
+        print_line(&format!("{}{total} jobs after {seconds} s", bar.position()));
+        pause = LINE_INTERVAL;
     }
 }
 

@@ -30,6 +30,7 @@ use crate::governor::Governor;
 use crate::history_store::HistoryStore;
 use crate::journal::{StaleJournal, start_ticks};
 use crate::memory::MemoryPressure;
+use crate::metrics::MetricsThread;
 use crate::process::page_bytes;
 use crate::reader::{ReadRequest, ReadaheadPool};
 use crate::release::{UnrestoredMapping, release};
@@ -40,6 +41,9 @@ use crate::statistics::{GovernStatistics, MappingState};
 /// Interval at which state without events is polled: file sizes, memory pressure, cgroup members,
 /// exited processes.
 const TICK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Interval at which the file of metrics is replaced.
+const METRICS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Timeout of the wait for events: while events arrive, and the upper bound to which it doubles
 /// while none do.
@@ -178,6 +182,8 @@ impl GovernorSession {
         let mut work = SessionThread {
             follower,
             store: settings.memory.clone(),
+            metrics: settings.metrics.clone().map(MetricsThread::start).transpose()?,
+            next_metrics: Instant::now() + METRICS_INTERVAL,
             advisor: AdvisorPool::start(&settings, directory)?,
             reader: ReadaheadPool::start(page_bytes())?,
             governor: Governor::new(settings, way == FollowMethod::PerfEvents),
@@ -232,6 +238,9 @@ struct SessionThread {
     reader: ReadaheadPool,
     governor: Governor,
     store: Option<HistoryStore>,
+    metrics: Option<MetricsThread>,
+    /// When metrics are written again.
+    next_metrics: Instant,
     memory: MemoryPressure,
     target: GovernTarget,
     /// PID and start time of the followed processes that were named or found in a cgroup.
@@ -419,6 +428,11 @@ impl SessionThread {
             self.warn_once(&error.to_string());
         }
         self.execute_requests();
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| Instant::now() >= self.next_metrics)
+        {
+            metrics.write(self.governor.statistics());
+            self.next_metrics = Instant::now() + METRICS_INTERVAL;
+        }
     }
 
     /// Remembers what was touched of closed files.
@@ -513,6 +527,9 @@ impl SessionThread {
                     mapping.state = MappingState::Restored;
                 }
             }
+        }
+        if let Some(reason) = self.metrics.take().and_then(|file| file.end(&statistics)) {
+            (self.warn)(&format!("the file of --metrics is not up to date: {reason}"));
         }
         GovernorOutcome { statistics, unrestored: left }
     }

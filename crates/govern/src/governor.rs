@@ -488,6 +488,12 @@ impl Governor {
         }
         if self.statistics.processes.len() >= MAX_REPORTED_IMAGES {
             self.statistics.unreported_processes += 1;
+            for own in &statistics.mappings {
+                match &mut self.statistics.unreported {
+                    Some(sum) => sum.add(own),
+                    none => *none = Some(own.without_place()),
+                }
+            }
             return;
         }
         self.images.insert(statistics.pid, statistics.image + 1);

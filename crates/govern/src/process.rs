@@ -127,24 +127,14 @@ impl GovernedProcess {
         if !matches!(range.state, RangeState::Governed(_)) {
             return;
         }
-        let mut one = mapping_statistics(range, MappingState::Ended, page_bytes());
+        let one = mapping_statistics(range, MappingState::Ended, page_bytes());
         if self.statistics.mappings.len() < MAX_REPORTED_MAPPINGS {
             self.statistics.mappings.push(one);
             return;
         }
         match self.statistics.mappings.last_mut().filter(|last| last.path.is_none()) {
-            Some(sum) => {
-                sum.mappings += 1;
-                sum.major_faults += one.major_faults;
-                sum.early_faults += one.early_faults;
-                sum.asked_bytes += one.asked_bytes;
-                sum.calls += one.calls;
-                sum.stopped_ns += one.stopped_ns;
-            }
-            None => {
-                (one.path, one.address, one.length_bytes, one.offset_bytes) = (None, 0, 0, 0);
-                self.statistics.mappings.push(one);
-            }
+            Some(sum) => sum.add(&one),
+            None => self.statistics.mappings.push(one.without_place()),
         }
     }
 }

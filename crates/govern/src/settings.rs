@@ -11,6 +11,7 @@ use filemap_policy::Costs;
 
 use crate::costs;
 use crate::history_store::HistoryStore;
+use crate::metrics::MetricsFile;
 use crate::recorded::GivenPlans;
 
 /// Which mappings are governed, and how.
@@ -32,6 +33,8 @@ pub struct GovernSettings {
     pub given: Option<Arc<GivenPlans>>,
     /// Time after which a file that was only watched is governed by what was touched until then.
     pub watch_time: Duration,
+    /// File for metrics, replaced every few seconds.
+    pub metrics: Option<MetricsFile>,
     /// Read costs to assume until they are measured.
     pub costs: Costs,
 }
@@ -46,6 +49,7 @@ impl Default for GovernSettings {
             observe_only: false,
             memory: None,
             given: None,
+            metrics: None,
             watch_time: Duration::from_secs(60),
             costs: costs::DEFAULT_COSTS,
         }

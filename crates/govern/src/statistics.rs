@@ -14,6 +14,8 @@ pub struct GovernStatistics {
     pub files: Vec<FileStatistics>,
     /// Images beyond the reporting limit.
     pub unreported_processes: u64,
+    /// The sum over the mappings of these, if there are any.
+    pub unreported: Option<MappingStatistics>,
     /// Records that the kernel dropped because a ring buffer was full.
     pub lost_records: u64,
     /// Pages of readahead requests that were dropped because the device did not keep up.
@@ -122,6 +124,29 @@ pub struct MappingStatistics {
     pub calls: u64,
     /// How long threads of the program were stopped to advise it, in nanoseconds.
     pub stopped_ns: u64,
+}
+
+impl MappingStatistics {
+    /// Adds `other` to this sum, which is of no single mapping.
+    pub(crate) fn add(&mut self, other: &MappingStatistics) {
+        self.mappings += other.mappings;
+        self.major_faults += other.major_faults;
+        self.early_faults += other.early_faults;
+        self.asked_bytes += other.asked_bytes;
+        self.calls += other.calls;
+        self.stopped_ns += other.stopped_ns;
+    }
+
+    /// The same counts as a sum, without the place of the mapping.
+    pub(crate) fn without_place(&self) -> MappingStatistics {
+        MappingStatistics {
+            path: None,
+            address: 0,
+            length_bytes: 0,
+            offset_bytes: 0,
+            ..self.clone()
+        }
+    }
 }
 
 /// Serializes a path as text, with replacement characters for invalid UTF-8.

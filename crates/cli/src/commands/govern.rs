@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use filemap_attach::FollowMethod;
 use filemap_govern::{
-    Costs, GivenPlans, GovernSettings, GovernTarget, GovernorSession, UnrestoredMapping,
-    run_directory,
+    Costs, GivenPlans, GovernSettings, GovernTarget, GovernorSession, MetricsFile,
+    UnrestoredMapping, run_directory,
 };
 use filemap_job::size::format_duration;
 use filemap_job::{EngineKind, format_size, shell_word};
@@ -25,7 +25,7 @@ use filemap_study::govern::{self as study, GovernRecord, ProcessRecord};
 use rustix::process::geteuid;
 
 use crate::args::GovernArgs;
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::exit_status;
 use crate::govern::parent::{self, BlockedSignals};
 use crate::govern::{self, Program};
@@ -70,10 +70,11 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     let program = govern::find(&args.program)?;
     let inputs = inputs(&program);
     let given = given(args)?;
+    let metrics = metrics_file(args, &inputs)?;
     let output = Output::open_files(&args.files, &inputs)?;
     // From here on, no signal ends this process without cleanup.
     let waited = BlockedSignals::block();
-    let begun = begin_for(args, &program, given);
+    let begun = begin_for(args, &program, given, metrics);
     let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
         print_message(format!("'{}' runs ungoverned: {reason}", program.path.display()));
@@ -119,16 +120,27 @@ fn given(args: &GovernArgs) -> Result<Option<Arc<GivenPlans>>, Error> {
     Ok(given.map(Arc::new))
 }
 
+/// The file of --metrics, which must be no input and no other output.
+fn metrics_file(args: &GovernArgs, inputs: &Inputs) -> Result<Option<MetricsFile>, Error> {
+    let Some(path) = &args.metrics else { return Ok(None) };
+    let shown = path.display().to_string();
+    let outputs = args.files.named().chain([("--metrics", shown.as_str())]);
+    check(&outputs.collect::<Vec<_>>(), inputs)?;
+    let failed = |error| Error::Open { path: shown.clone(), reason: reason(&error) };
+    MetricsFile::create(path).map(Some).map_err(failed)
+}
+
 /// Starts governing the children of this thread, or returns the reason why it cannot.
 fn begin_for(
     args: &GovernArgs,
     program: &Program,
     given: Option<Arc<GivenPlans>>,
+    metrics: Option<MetricsFile>,
 ) -> Result<GovernorSession, String> {
     if let Some(gain) = govern::privilege_gain(&program.path).filter(|_| !geteuid().is_root()) {
         return Err(format!("it {gain}"));
     }
-    begin(&GovernTarget::Children, args, given).map_err(|error| error.to_string())
+    begin(&GovernTarget::Children, args, given, metrics).map_err(|error| error.to_string())
 }
 
 /// Starts governing `target`.
@@ -136,6 +148,7 @@ fn begin(
     target: &GovernTarget,
     args: &GovernArgs,
     given: Option<Arc<GivenPlans>>,
+    metrics: Option<MetricsFile>,
 ) -> Result<GovernorSession, filemap_govern::Error> {
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| filemap_govern::remove_stale_directories(directory));
@@ -145,9 +158,8 @@ fn begin(
              --release cannot restore it; set XDG_RUNTIME_DIR to one",
         );
     }
-    let session = GovernorSession::start(target, settings(args, given), directory, |line| {
-        print_message(line)
-    })?;
+    let settings = GovernSettings { metrics, ..settings(args, given) };
+    let session = GovernorSession::start(target, settings, directory, |line| print_message(line))?;
     if session.method() == FollowMethod::PageTables {
         print_message(
             "perf events are refused, so page tables are scanned instead, and streams are read \
@@ -167,6 +179,7 @@ fn settings(args: &GovernArgs, given: Option<Arc<GivenPlans>>) -> GovernSettings
         observe_only: args.observe,
         memory: memory::store(args),
         given,
+        metrics: None,
         watch_time: args.watch.unwrap_or(usual.watch_time),
         costs: costs().unwrap_or(usual.costs),
     }
@@ -291,6 +304,9 @@ fn settings_flags(args: &GovernArgs) -> Vec<String> {
     args.watch.iter().for_each(|time| flag("--watch", format_duration(time.as_nanos() as u64)));
     arguments_text(&args.include).into_iter().for_each(|glob| flag("--include", glob));
     arguments_text(&args.exclude).into_iter().for_each(|glob| flag("--exclude", glob));
+    args.metrics.iter().for_each(|path| {
+        words.extend(["--metrics".to_string(), path.display().to_string()]);
+    });
     args.plan.iter().for_each(|path| words.extend(["--plan".to_string(), path.clone()]));
     words.extend(args.no_memory.then(|| "--no-memory".to_string()));
     words

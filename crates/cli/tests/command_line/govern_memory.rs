@@ -1,4 +1,4 @@
-//! What `filemap govern` remembers of files, and what it does with recordings.
+//! What `filemap govern` remembers of files, its metrics, and what it does with recordings.
 
 use std::fs;
 use std::path::PathBuf;
@@ -118,5 +118,69 @@ fn recording_takes_place_of_first_run() {
         let output = bench.place.filemap(&format!("{flags} -- true")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{flags}: {}", stderr(&output));
         assert!(stderr(&output).contains(words), "{flags}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn metrics_are_what_the_report_has() {
+    let bench = Remembered::new("govern_metrics");
+    let metrics = bench.place.scratch.path("filemap.prom");
+    // A file is only watched at first.
+    for _ in 0..2 {
+        let data = fs::File::open(&bench.data).unwrap();
+        data.sync_all().unwrap();
+        rustix::fs::fadvise(&data, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        if bench.done(&format!("--metrics {metrics}")).is_none() {
+            return;
+        }
+    }
+    let text = fs::read_to_string(&metrics).unwrap();
+    let report = fs::read(bench.place.scratch.path("report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        line.trim().parse::<u64>().unwrap_or_else(|_| panic!("no {name} in {text}"))
+    };
+    let mappings = report["processes"].as_array().unwrap().iter();
+    let mappings: Vec<&Value> =
+        mappings.flat_map(|process| process["mappings"].as_array().unwrap()).collect();
+    for (name, key) in [
+        ("filemap_govern_major_faults_total", "faults"),
+        ("filemap_govern_readahead_bytes_total", "advised_bytes"),
+        ("filemap_govern_readahead_calls_total", "calls"),
+    ] {
+        let all: u64 = mappings.iter().map(|mapping| mapping[key].as_u64().unwrap()).sum();
+        assert_eq!(value(name), all, "{name}");
+    }
+    assert!(value("filemap_govern_major_faults_total") > 0 || !crate::has_disk());
+    assert_eq!(value("filemap_govern_running"), 0);
+    assert!(text.contains(&format!("filemap_govern_file_info{{file=\"{}\"", bench.data)), "{text}");
+    // A second implementation reads it.
+    let python = std::env::var("FILEMAP_TEST_PYTHON").unwrap_or("python3".to_string());
+    let parse = "import sys; from prometheus_client.openmetrics import parser; \
+                 print(len(list(parser.text_string_to_metric_families(open(sys.argv[1]).read()))))";
+    let parsed = std::process::Command::new(&python).args(["-c", parse, &metrics]).output();
+    match parsed {
+        Ok(parsed) if parsed.status.success() => assert_eq!(parsed.stdout, b"10\n"),
+        Ok(parsed) if !stderr(&parsed).contains("ModuleNotFoundError") => {
+            panic!("{}\n{text}", stderr(&parsed))
+        }
+        _ => skip(format!("{python} has no prometheus_client")),
+    }
+}
+
+#[test]
+fn metrics_that_cannot_be_written_are_refused() {
+    let bench = Remembered::new("govern_metrics_refused");
+    for (path, words) in [
+        ("/nowhere/filemap.prom", "/nowhere/filemap.prom"),
+        ("/dev/null", "no regular file"),
+        (bench.program.as_str(), "same file as the program"),
+    ] {
+        let words_after = format!(" -- {} {} 1", bench.program, bench.data);
+        let output = bench.govern(&format!("--metrics {path}"), &words_after);
+        let code = output.status.code();
+        assert!(code == Some(1) || code == Some(2), "{path}: {code:?} {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{path}: {}", stderr(&output));
     }
 }

@@ -328,3 +328,14 @@ fn unsearchable_job_is_a_one_line_error() {
         assert!(output.stdout.is_empty(), "{args}");
     }
 }
+
+#[test]
+fn progress_is_lines_where_stderr_is_no_terminal() {
+    let search = "search --variants baseline,p1 --differ --file-size 1m";
+    let long = filemap(&format!("{search} --duration 3700ms")).output().unwrap();
+    let error = stderr(&long);
+    let lines: Vec<&str> = error.lines().filter(|line| line.ends_with(" jobs after 2 s")).collect();
+    assert_eq!(lines.len(), 1, "{error}");
+    let short = filemap(&format!("{search} --jobs 10")).output().unwrap();
+    assert_eq!(stderr(&short), "");
+}

@@ -27,9 +27,10 @@ const IGNORED_SIGNALS: [i32; 5] =
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let output = super::output(args, &Inputs::default())?;
     let given = super::given(args)?;
+    let metrics = super::metrics_file(args, &Inputs::default())?;
     let waited = BlockedSignals::block();
     let target = GovernTarget::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
-    let session = super::begin(&target, args, given).map_err(|error| cannot(&error))?;
+    let session = super::begin(&target, args, given, metrics).map_err(|error| cannot(&error))?;
     tell_children(&args.pid);
     let start = Instant::now();
     let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
