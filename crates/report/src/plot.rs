@@ -1,5 +1,7 @@
 //! Plots, with axes, a legend, and a table of values.
 
+use std::fmt::Write;
+
 use maud::{Markup, html};
 
 use crate::axis::{Axis, tick_text, ticks};
@@ -61,6 +63,67 @@ pub fn legend_entry(class: &str, text: impl Into<String>) -> (String, String) {
 pub fn round(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_string)
+}
+
+/// Number of colour classes for amounts; the limit of each is a quarter of the next one's.
+const AMOUNTS: u32 = 5;
+
+/// The largest amount of a class, from 1; `most` is the largest of all.
+fn amount_limit(most: u64, class: u32) -> u64 {
+    most >> (2 * (AMOUNTS - class))
+}
+
+/// The CSS class of a cell with `amount`, of which the cells have at most `most`; `None` for 0.
+pub fn amount_class(most: u64, amount: u64) -> Option<String> {
+    let class = (1..=AMOUNTS).find(|&class| amount <= amount_limit(most, class))?;
+    (amount > 0).then(|| format!("a{class}"))
+}
+
+/// The legend of [`amount_class`], with a heading.
+pub fn amount_legend(heading: &str, most: u64) -> Vec<(String, String)> {
+    let mut entries = vec![legend_entry("", heading)];
+    let mut least = 1;
+    for class in 1..=AMOUNTS {
+        let most = amount_limit(most, class);
+        let text = match least {
+            least if least < most => format!("{} to {}", number(least as f64), number(most as f64)),
+            least => number(least as f64),
+        };
+        if least <= most {
+            entries.push(legend_entry(&format!("a{class}"), text));
+        }
+        least = most + 1;
+    }
+    entries
+}
+
+/// The cells of each class as one path; neighbours of one class are one rectangle. A cell has
+/// width and height 1, and the first row is at the bottom.
+pub fn cell_paths(
+    columns: usize,
+    rows: usize,
+    class: impl Fn(usize, usize) -> Option<String>,
+) -> Vec<(String, String)> {
+    let mut paths: Vec<(String, String)> = Vec::new();
+    for row in 0..rows {
+        let y = rows - 1 - row;
+        let mut column = 0;
+        while column < columns {
+            let own = class(column, row);
+            let begin = column;
+            while column < columns && class(column, row) == own {
+                column += 1;
+            }
+            let Some(own) = own else { continue };
+            let width = column - begin;
+            let at = paths.iter().position(|(known, _)| *known == own).unwrap_or_else(|| {
+                paths.push((own, String::new()));
+                paths.len() - 1
+            });
+            let _ = write!(paths[at].1, "M{begin} {y}h{width}v1h-{width}z");
+        }
+    }
+    paths
 }
 
 /// A horizontal axis of accesses.

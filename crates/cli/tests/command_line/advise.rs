@@ -278,3 +278,31 @@ fn refuses_files_that_are_not_recordings() {
     }
     assert_eq!(fs::read(&path).unwrap(), recording(random(3)));
 }
+
+#[test]
+fn accesses_are_mapped_by_time_and_offset() {
+    let scratch = Scratch::new("advise_accesses");
+    let job = "[[file]]\nname = 'a'\nsize = '64m'\n[[file]]\nname = 'b'\nsize = '16m'\n\
+        [[open]]\nname = 'a'\nfile = 'a'\n[[open]]\nname = 'b'\nfile = 'b'\n\
+        [[mapping]]\nname = 'a'\nopen = 'a'\n[[thread]]\n[[thread.phase]]\nmapping = 'a'\n\
+        workload = 'random'\naccesses = 3000\n[[thread.phase]]\nopen = 'b'\n\
+        workload = 'read-sequential'\nbs = '64k'\naccesses = 100\n";
+    let job = scratch.file("job.toml", job);
+    let advice = json(&format!("advise {job} --json -"));
+    let maps = advice["accesses"].as_array().unwrap();
+    let columns =
+        |map: &Value| -> Vec<Vec<u64>> { serde_json::from_value(map["cells"].clone()).unwrap() };
+    for (map, file, pages) in [(&maps[0], "a", 3000), (&maps[1], "b", 1600)] {
+        assert_eq!(map["file"], file);
+        assert_eq!(columns(map).iter().flatten().sum::<u64>(), pages, "{file}");
+    }
+    // The scan of b follows the look-ups in a, row by row.
+    let [a, b] = [&maps[0], &maps[1]].map(columns);
+    assert_eq!(a.len(), b.len());
+    let first = b.iter().position(|rows| rows.iter().sum::<u64>() > 0).unwrap();
+    assert!(a[first + 1..].iter().flatten().all(|pages| *pages == 0));
+    let top = |rows: &Vec<u64>| rows.iter().rposition(|pages| *pages > 0);
+    assert!(b[first..].iter().map(top).is_sorted(), "{b:?}");
+    let page = stdout(&format!("advise {job} --html -"));
+    assert!(page.contains("Accesses to b"), "no map");
+}

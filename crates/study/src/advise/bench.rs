@@ -6,6 +6,7 @@ use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{Run, format_size};
 use filemap_model::{Profile, trace};
 
+use super::access_map::AccessMapLog;
 use super::answer::{Answer, LATENCIES};
 use super::record::{AdviceCondition, AdviceTrial, FileAdvice, LeftOutFile, ReadAheadDevice};
 use super::{AdviceChange, AdviseRecord, FileFacts, ProgramFacts, TrialOutcome, apply, candidates};
@@ -45,7 +46,8 @@ impl<E: Engines> AdviseBench<'_, E> {
     /// If the model cannot run the unchanged program.
     pub fn advice(&self, name: &str, shown: Option<&str>) -> Result<(AdviseRecord, Run), Error> {
         let (program, page_bytes) = (self.program, self.program.page_size());
-        let run = trace(program, &self.profile, &mut ())?;
+        let mut accesses = AccessMapLog::new(program);
+        let run = trace(program, &self.profile, &mut accesses)?;
         let used = program.used_parts();
         let now = self.outcomes(std::slice::from_ref(program), &LATENCIES)?;
         let now = now.into_iter().flatten().next().expect("it has run before");
@@ -73,6 +75,7 @@ impl<E: Engines> AdviseBench<'_, E> {
             latency_ns: self.profile.device.latency_ns,
             pages_used: used.files.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)),
             files: answered.into_iter().map(file).collect(),
+            accesses: accesses.into_maps(|file| self.files[file].is_answered),
             left_out: self.left_out(&now),
             read_ahead_devices: self.read_ahead_devices(&counting),
             tried: self.try_changes(alone.collect())?,

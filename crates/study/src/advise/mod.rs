@@ -15,6 +15,7 @@
 //! the one with the smallest scope: advice for one mapping before the governor, and that before a
 //! size that affects every program.
 
+mod access_map;
 mod answer;
 mod apply;
 mod bench;

@@ -3,11 +3,13 @@
 use filemap_job::record::RecordKind;
 use serde::{Deserialize, Serialize};
 
+use super::access_map::AccessMap;
 use super::answer::{Answer, Candidate, TIE_SHARE, TrialFigures};
 use super::check::Check;
 use super::source_changes::SourceChange;
 use super::{AdviceChange, FileContents, ProgramFacts, TrialOutcome};
 use crate::footer::Footer;
+use crate::json::in_one_line;
 
 /// Record of `filemap advise`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -54,6 +56,10 @@ pub struct AdviseRecord {
     /// The devices of the files that count, as far as they are known.
     #[serde(default)]
     pub read_ahead_devices: Vec<ReadAheadDevice>,
+    /// Where and when the program accesses the files with an answer, in the model.
+    #[serde(default, serialize_with = "in_one_line")]
+    #[schemars(with = "Vec<AccessMap>")]
+    pub accesses: Vec<AccessMap>,
     /// The answer for the whole program.
     pub answer: Answer,
     pub now: TrialOutcome,

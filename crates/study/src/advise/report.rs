@@ -82,6 +82,8 @@ impl AdviseRecord {
             parts.push(Part::Facts(facts.collect()));
         }
         parts.extend(self.check.iter().flat_map(|check| check::parts(self, check)));
+        let maps = self.accesses.iter().filter_map(|map| map.plot(self.page_bytes));
+        parts.extend(maps.map(Part::Plot));
         parts.push(Part::Heading("What was tried in the model".to_string()));
         parts.push(Part::Dots(self.picture()));
         let mut as_it_is = AdviceTrial::new(Vec::new(), self.now.clone());

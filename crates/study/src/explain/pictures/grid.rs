@@ -1,12 +1,10 @@
 //! The windows of a run with too many to list, by interval of the run and part of the file.
 
-use std::fmt::Write;
-
 use maud::{Markup, html};
 
 use filemap_report::plot::{
-    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, accesses_axis, byte_marks,
-    draw_accesses_axis, draw_vertical_axis, legend_entry, round,
+    MARGIN_ABOVE, MARGIN_BELOW, PLOT_LEFT, PLOT_WIDTH, Plot, accesses_axis, amount_class,
+    amount_legend, byte_marks, cell_paths, draw_accesses_axis, draw_vertical_axis, round,
 };
 use filemap_report::units::{bytes, number};
 use filemap_report::{Axis, Table, count_row};
@@ -16,9 +14,6 @@ use super::intervals::{percent, share_class, share_legend, sum};
 
 /// Height of one of the two plots.
 const PANEL: f64 = 190.0;
-
-/// Number of colour classes for amounts; the limit of each is a quarter of the next one's.
-const AMOUNTS: u32 = 5;
 
 /// The rows of a grid that hold anything or are mapped.
 struct GridView<'a> {
@@ -53,32 +48,12 @@ impl<'a> GridView<'a> {
         cells.copied().max().unwrap_or(0)
     }
 
-    /// The cells of each class as one path; neighbours of one class are one rectangle.
+    /// The cells of each class as one path.
     fn paths(&self, class: impl Fn(u64, u64) -> Option<String>) -> Vec<(String, String)> {
-        let mut paths: Vec<(String, String)> = Vec::new();
-        for row in 0..self.count {
-            let y = self.count - 1 - row;
-            let mut column = 0;
-            while column < self.columns {
-                let cell_class = |column: usize| {
-                    let (read, used) = self.cell(column, row);
-                    class(read, used)
-                };
-                let own = cell_class(column);
-                let begin = column;
-                while column < self.columns && cell_class(column) == own {
-                    column += 1;
-                }
-                let Some(own) = own else { continue };
-                let width = column - begin;
-                let at = paths.iter().position(|(known, _)| *known == own).unwrap_or_else(|| {
-                    paths.push((own, String::new()));
-                    paths.len() - 1
-                });
-                let _ = write!(paths[at].1, "M{begin} {y}h{width}v1h-{width}z");
-            }
-        }
-        paths
+        cell_paths(self.columns, self.count, |column, row| {
+            let (read, used) = self.cell(column, row);
+            class(read, used)
+        })
     }
 
     fn values(&self, cells: &[Vec<u64>]) -> String {
@@ -100,7 +75,7 @@ pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
     let axis = accesses_axis(history.accesses);
     let most = shown.most();
     let panels = [
-        ("pages read", shown.paths(|read, _| class(most, read))),
+        ("pages read", shown.paths(|read, _| amount_class(most, read))),
         (
             "share used",
             shown.paths(|read, used| (read > 0).then(|| share_class(read, used).to_string())),
@@ -129,7 +104,7 @@ pub(super) fn plot(history: &History, grid: &Grid) -> Option<Plot> {
              {} cells; the table below the next picture adds them up.",
             shown.columns, shown.count
         ),
-        legend: vec![amount_legend(most), share_legend()],
+        legend: vec![amount_legend("pages read in a cell:", most), share_legend()],
         height: (MARGIN_ABOVE + MARGIN_BELOW + PANEL) * 2.0,
         body: html! {
             g data-accesses=(history.accesses) data-intervals=(shown.columns)
@@ -168,33 +143,6 @@ fn panel(
         rect.hit x=(round(PLOT_LEFT)) y=(round(top)) width=(round(PLOT_WIDTH)) height=(round(PANEL))
             data-grid="" {}
     }
-}
-
-/// The largest amount of a class, from 1; `most` is the largest of all.
-fn limit(most: u64, class: u32) -> u64 {
-    most >> (2 * (AMOUNTS - class))
-}
-
-fn class(most: u64, pages: u64) -> Option<String> {
-    let class = (1..=AMOUNTS).find(|&class| pages <= limit(most, class))?;
-    (pages > 0).then(|| format!("a{class}"))
-}
-
-fn amount_legend(most: u64) -> Vec<(String, String)> {
-    let mut entries = vec![legend_entry("", "pages read in a cell:")];
-    let mut least = 1;
-    for class in 1..=AMOUNTS {
-        let most = limit(most, class);
-        let text = match least {
-            least if least < most => format!("{} to {}", number(least as f64), number(most as f64)),
-            least => number(least as f64),
-        };
-        if least <= most {
-            entries.push(legend_entry(&format!("a{class}"), text));
-        }
-        least = most + 1;
-    }
-    entries
 }
 
 fn by_part(shown: &GridView, first: u64, row_pages: u64) -> Table {
