@@ -1,4 +1,4 @@
-//! Tables of the latencies of faults and reads.
+//! Tables of the latencies of faults, reads and queries.
 
 use filemap_job::waits::Latency;
 use filemap_job::{Record, Run};
@@ -7,8 +7,9 @@ use filemap_report::{Table, fold_cell};
 
 use crate::stats::SampleStats;
 
-/// Title of the tables.
+/// Title of the tables, and of those with queries.
 const TITLE: &str = "How long a fault and a read(2) took";
+const TITLE_WITH_QUERIES: &str = "How long a fault, a read(2) and a query took";
 
 /// Column headings: number of accesses, and their latencies.
 const COLUMNS: [&str; 6] = ["count", "mean", "p50", "p99", "p99.9", "worst"];
@@ -16,7 +17,14 @@ const COLUMNS: [&str; 6] = ["count", "mean", "p50", "p99", "p99.9", "worst"];
 /// A kind of access, with its name.
 type AccessKind = (&'static str, fn(&Run) -> Option<Latency>);
 
-const KINDS: [AccessKind; 2] = [("fault", |run| run.faults), ("read(2)", |run| run.reads)];
+const KINDS: [AccessKind; 3] =
+    [("fault", |run| run.faults), ("read(2)", |run| run.reads), ("query", |run| run.queries)];
+
+/// The title of a table of `records`.
+fn title(records: &[Record]) -> &'static str {
+    let mut runs = records.iter().flat_map(|record| &record.runs);
+    if runs.any(|run| run.queries.is_some()) { TITLE_WITH_QUERIES } else { TITLE }
+}
 
 /// The latencies in a run of `record`, as medians over its runs; `None` if none is known.
 pub(crate) fn table(record: &Record) -> Option<Table> {
@@ -25,7 +33,9 @@ pub(crate) fn table(record: &Record) -> Option<Table> {
         Some([name.to_string()].into_iter().chain(cells).collect::<Vec<String>>())
     };
     let rows: Vec<Vec<String>> = KINDS.iter().filter_map(row).collect();
-    (!rows.is_empty()).then(|| Table::from_parts(["access"], COLUMNS, rows).with_title(TITLE))
+    (!rows.is_empty())
+        .then(|| Table::from_parts(["access"], COLUMNS, rows))
+        .map(|table| table.with_title(title(std::slice::from_ref(record))))
 }
 
 /// Maximum width of the names of variants, so that the table fits into 75 columns.
@@ -46,7 +56,8 @@ pub(crate) fn comparison(names: &[String], records: &[Record]) -> Option<Table> 
     let rows: Vec<Vec<String>> = rows.collect();
     let heads = ["access", "variant"];
     (!rows.is_empty())
-        .then(|| Table::from_parts(heads, COLUMNS[2..].iter().copied(), rows).with_title(TITLE))
+        .then(|| Table::from_parts(heads, COLUMNS[2..].iter().copied(), rows))
+        .map(|table| table.with_title(title(records)))
 }
 
 /// The cells of one kind of access, each the median over all runs.

@@ -72,3 +72,34 @@ fn the_kernel_counts_its_phases() {
     assert_eq!(pages, counter(run, "data_pages_read"));
     assert!(counter(&phases[0], "data_pages_read") >= 1024, "4 MiB are read at least");
 }
+
+#[test]
+fn sleeps_split_queries() {
+    let scratch = Scratch::new("phases_queries");
+    let job = |more: &str| {
+        format!(
+            "[[file]]\nname = 'a'\nsize = '64m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+             [[mapping]]\nname = 'a'\nopen = 'a'\n[[thread]]\n{more}\n\
+             [[thread.phase]]\nmapping = 'a'\nadvice = 'random'\n\
+             [[thread.phase]]\nmapping = 'a'\nworkload = 'random'\naccesses = 3\n\
+             [[thread.phase]]\nsleep_ns = 1000000\n\
+             [[thread.phase]]\nmapping = 'a'\nworkload = 'stride:40'\naccesses = 9\n"
+        )
+    };
+    let path = scratch.file("job.toml", job("repeat = 5").replace("advice =", "madvise ="));
+    let record = json(&format!("run {path} --json -"));
+    let run = &record["runs"][0];
+    let queries = &run["queries"];
+    // The first and the last are cut by the ends of the thread, not by a sleep; five sleeps.
+    assert_eq!(queries["count"], 6);
+    let slept = 5 * 1_000_000;
+    let took = run["elapsed_ns"].as_u64().unwrap() - slept;
+    assert_eq!(queries["sum_ns"].as_u64(), Some(took));
+    assert!(queries["max_ns"].as_u64() >= queries["p50_ns"].as_u64());
+    let text = stdout(&format!("run {path}"));
+    assert!(text.contains("\nquery "), "{text}");
+    for other in ["compare --variants baseline,p1", "explain"] {
+        let text = stdout(&format!("{other} {path}"));
+        assert!(text.contains("a read(2) and a query took"), "{text}");
+    }
+}

@@ -52,6 +52,10 @@ pub struct Run {
     /// Latencies of `read(2)` calls. Only in the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Latency>,
+    /// Latencies of queries: what a thread with `sleep_ns` does between two sleeps. Only in the
+    /// model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<Latency>,
     /// Time during which a kernel reported `waits`, in nanoseconds, if not the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced_ns: Option<u64>,

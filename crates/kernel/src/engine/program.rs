@@ -359,6 +359,7 @@ impl<'a> RunCounts<'a> {
             calls: ran.ended.calls.clone(),
             faults: None,
             reads: None,
+            queries: None,
             traced_ns: traced.and_then(|traced| Some(traced.until_full?.as_nanos() as u64)),
             vmstat: None,
         }

@@ -33,6 +33,10 @@ pub struct Cursor<'p> {
     ends_ns: u64,
     /// Counters of the step at the last pause.
     tally: Tally,
+    /// Whether it sleeps between queries.
+    has_queries: bool,
+    /// When the current query began.
+    query_began_ns: Option<u64>,
 }
 
 /// Progress of a step.
@@ -59,7 +63,10 @@ enum StepState<'p> {
 impl<'p> Cursor<'p> {
     /// Thread number `thread` before its first step, which starts at `begins_ns`.
     pub fn new(thread: usize, program: &'p Thread, begins_ns: u64) -> Cursor<'p> {
+        let sleeps = |step: &ProgramStep| matches!(step, ProgramStep::Sleep { .. });
         Cursor {
+            has_queries: program.steps.iter().any(sleeps),
+            query_began_ns: None,
             at: StepId { thread, process: program.process, step: 0 },
             thread: program,
             done: vec![StepStats::default(); program.steps.len()],
@@ -110,11 +117,24 @@ impl<'p> Cursor<'p> {
                 if running.world.now_ns() < self.begins_ns {
                     return Ok(Some(Pause::Sleep(self.begins_ns)));
                 }
-                let Some(step) = self.next_step(running.world.now_ns()) else { return Ok(None) };
+                let Some(step) = self.next_step(running.world.now_ns()) else {
+                    // A query that the end of a duration cuts off does not count.
+                    if running.world.now_ns() < self.ends_ns {
+                        self.end_query(running);
+                    }
+                    return Ok(None);
+                };
                 if !running.order.try_begin(self.at.thread) {
                     return Ok(Some(Pause::Dependency));
                 }
                 self.began_ns = running.world.now_ns();
+                match step {
+                    ProgramStep::Sleep { .. } => self.end_query(running),
+                    _ if self.has_queries && self.query_began_ns.is_none() => {
+                        self.query_began_ns = Some(self.began_ns);
+                    }
+                    _ => {}
+                }
                 if self.ended_ns.is_none() {
                     self.ends_ns = self.thread.rounds.end_ns(self.began_ns);
                     running.world.ends_ns = self.ends_ns;
@@ -147,6 +167,13 @@ impl<'p> Cursor<'p> {
             self.at.step = 0;
         }
         self.thread.steps.get(self.at.step)
+    }
+
+    /// Ends what the thread did since it slept.
+    fn end_query<C: PageCache>(&mut self, running: &mut ProgramRun<'p, '_, C>) {
+        if let Some(began_ns) = self.query_began_ns.take() {
+            running.latencies.queries.add(running.world.now_ns() - began_ns);
+        }
     }
 
     /// Finishes the step. Returns whether other threads may proceed.

@@ -91,6 +91,7 @@ pub fn record_run<C: PageCache>(
         calls: spent.map_or(Vec::new(), WaitTimes::calls),
         faults: Latency::from_histogram(&running.latencies.faults).filter(|_| timed),
         reads: Latency::from_histogram(&running.latencies.reads).filter(|_| timed),
+        queries: Latency::from_histogram(&running.latencies.queries).filter(|_| timed),
         traced_ns: None,
         vmstat: None,
     }
@@ -174,6 +175,8 @@ pub(super) struct AccessLatencies {
     pub(super) faults: LatencyHistogram,
     /// `read(2)` calls.
     pub(super) reads: LatencyHistogram,
+    /// What threads did between two sleeps.
+    pub(super) queries: LatencyHistogram,
 }
 
 const CAUSE_COUNT: usize = Cause::ALL.len();
