@@ -20,6 +20,7 @@ mod reads;
 mod rounds;
 mod spec;
 mod step;
+mod step_edit;
 mod step_order;
 mod thrash;
 mod threads;
@@ -47,6 +48,7 @@ pub use self::spec::{
     AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
 };
 pub use self::step::ProgramStep;
+pub use self::step_edit::StepEdit;
 pub use self::step_order::ThreadStep;
 pub use self::thrash::change_protection;
 pub use self::used_parts::{UsedPart, UsedParts};

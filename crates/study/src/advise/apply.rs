@@ -2,7 +2,7 @@
 
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageCount;
-use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep};
+use filemap_job::program::{Fadvise, Job, Madvise, ProgramStep, StepEdit};
 
 use super::AdviceChange;
 
@@ -84,13 +84,11 @@ pub fn is_prefetch_of(program: &Job, file: usize, step: &ProgramStep) -> bool {
 
 /// Removes steps that match `is_gone`. A thread keeps at least one step.
 fn remove_steps(program: &mut Job, is_gone: impl Fn(&Job, &ProgramStep) -> bool) {
-    let mut threads = std::mem::take(&mut program.threads);
-    for thread in &mut threads {
-        if !thread.steps.iter().all(|step| is_gone(program, step)) {
-            thread.steps.retain(|step| !is_gone(program, step));
-        }
-    }
-    program.threads = threads;
+    program.edit_steps(
+        |program, _, step| {
+            if is_gone(program, step) { StepEdit::Remove } else { StepEdit::Keep }
+        },
+    );
 }
 
 /// Inserts advice for the part `(first, pages)` of a mapping: after each `mmap(2)` of it, or before
@@ -99,21 +97,14 @@ fn ask(program: &mut Job, number: usize, (first, pages): (u64, u64), advice: Mad
     let mut is_due = program.mappings[number].at_start;
     let (first, pages) = (PageCount(first), PageCount(pages));
     let ask = ProgramStep::Madvise { mapping: number, advice, first, pages };
-    for thread in &mut program.threads {
-        let mut steps = Vec::with_capacity(thread.steps.len() + 1);
-        for step in thread.steps.drain(..) {
-            let maps = matches!(&step, ProgramStep::Map { mapping } if *mapping == number);
-            if is_due && !maps && step.mapping() == Some(number) {
-                is_due = false;
-                steps.push(ask.clone());
-            }
-            steps.push(step);
-            if maps {
-                steps.push(ask.clone());
-            }
+    program.edit_steps(|_, _, step| match step {
+        ProgramStep::Map { mapping } if *mapping == number => StepEdit::InsertAfter(ask.clone()),
+        _ if is_due && step.mapping() == Some(number) => {
+            is_due = false;
+            StepEdit::InsertBefore(ask.clone())
         }
-        thread.steps = steps;
-    }
+        _ => StepEdit::Keep,
+    });
 }
 
 /// Inserts advice for an open file before the first read in each thread.
@@ -123,19 +114,22 @@ fn advise_open(program: &mut Job, number: usize, hint: ReadHint) {
         ReadHint::Random => Fadvise::Random,
         ReadHint::Sequential => Fadvise::Sequential,
     };
-    for thread in &mut program.threads {
-        let reads =
-            |step: &ProgramStep| matches!(step, ProgramStep::Read { open, .. } if *open == number);
-        if let Some(at) = thread.steps.iter().position(reads) {
-            let advise =
-                ProgramStep::Fadvise { open: number, advice, offset_bytes: 0, len_bytes: None };
-            thread.steps.insert(at, advise);
+    let advise = ProgramStep::Fadvise { open: number, advice, offset_bytes: 0, len_bytes: None };
+    let mut last_advised = None;
+    program.edit_steps(|_, thread, step| match step {
+        ProgramStep::Read { open, .. } if *open == number && last_advised != Some(thread) => {
+            last_advised = Some(thread);
+            StepEdit::InsertBefore(advise.clone())
         }
-    }
+        _ => StepEdit::Keep,
+    });
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_job::program::{Thread, ThreadStep};
+    use filemap_model::{Profile, trace};
+
     use super::super::tests::{self, target};
     use super::*;
 
@@ -163,6 +157,29 @@ mod tests {
         assert_eq!(steps(&changed), steps(&own)[1..]);
         let hints = changed.mappings.iter().map(|mapping| mapping.mapping.advice.read);
         assert_eq!(hints.collect::<Vec<_>>(), [ReadHint::Sequential, ReadHint::Normal]);
+    }
+
+    #[test]
+    fn threads_wait_for_the_same_steps_after_a_change() {
+        let mut program = program();
+        let steps = |text: &str| {
+            let more = "[[mapping]]\nname = 'n'\nopen = 'a'\n";
+            tests::program(more, text).threads.remove(0).steps
+        };
+        program.threads[0].steps = steps(
+            "[[thread.phase]]\nmapping = 'm'\nmadvise = 'willneed'\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [1]\n",
+        );
+        let mut other = Thread::from_steps(steps("[[thread.phase]]\nmapping = 'm'\npages = [2]\n"));
+        other.after = vec![(0, vec![ThreadStep { thread: 0, step: 1 }])];
+        program.threads.push(other);
+        let first = |changed: &Job| changed.threads[1].after.clone();
+        let changed = with(&program, &[AdviceChange::OmitPrefetch(target(&[0]))]);
+        assert_eq!(first(&changed), [(0, vec![ThreadStep { thread: 0, step: 0 }])]);
+        assert!(trace(&changed, &Profile::DEFAULT, &mut ()).is_ok());
+        let asked = AdviceChange::Ask(target(&[0]), Madvise::WillNeed, vec![(0, 1)]);
+        let changed = with(&program, &[asked]);
+        assert_eq!(first(&changed), [(0, vec![ThreadStep { thread: 0, step: 2 }])]);
     }
 
     #[test]
