@@ -1,6 +1,6 @@
 //! Whether a recorded program may have written to its files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Event, EventKind};
 
@@ -18,12 +18,14 @@ struct MappedOpenFile {
 }
 
 /// The first of the `events` by which the program writes to a file or may do so, as a sentence
-/// without its subject, if any. Recordings do not contain `write(2)` calls.
+/// without its subject, if any. Recordings do not contain `write(2)` calls. Files for which
+/// `is_temporary` holds do not count: such as the counters that a JVM maps and removes at its end.
 ///
 /// # Errors
 /// The events cannot be read.
 pub fn may_write(
     events: impl Iterator<Item = Result<Event, Error>>,
+    is_temporary: impl Fn(&Path) -> bool,
 ) -> Result<Option<String>, Error> {
     let (mut files, mut opens): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut made: Vec<MappedOpenFile> = Vec::new();
@@ -44,27 +46,66 @@ pub fn may_write(
                 if !is_shared || protection & WRITABLE == 0 {
                     continue;
                 }
-                (opens.get(open), "maps it so that it can be written")
+                (opens.get(open).copied(), "maps it so that it can be written")
             }
             EventKind::Protect { mapping, protection, .. } if protection & WRITABLE != 0 => {
                 let mapped = made.get(mapping as usize).filter(|made| made.is_shared);
                 let Some(mapped) = mapped else { continue };
-                (opens.get(mapped.open), "makes a mapping of it writable")
+                (opens.get(mapped.open).copied(), "makes a mapping of it writable")
             }
             EventKind::Touch { mapping, is_write: true, .. } => {
                 let mapped = made.get(mapping as usize).filter(|made| made.is_shared);
                 let Some(mapped) = mapped else { continue };
-                (opens.get(mapped.open), "writes to it through a mapping")
+                (opens.get(mapped.open).copied(), "writes to it through a mapping")
             }
-            EventKind::Truncate { file, .. } => {
-                let shown = files.get(file as usize).map(|path| path.display().to_string());
-                return Ok(Some(format!("changes the size of '{}'", shown.unwrap_or_default())));
-            }
+            EventKind::Truncate { file, .. } => (Some(file as usize), "changes its size"),
             _ => continue,
         };
-        let shown = file.and_then(|file| files.get(*file)).map(|path| path.display().to_string());
-        let shown = shown.unwrap_or_default().replace(char::is_control, "?");
+        let path = file.and_then(|file| files.get(file)).map(PathBuf::as_path);
+        if path.is_some_and(&is_temporary) {
+            continue;
+        }
+        let shown = path.unwrap_or(Path::new("")).display().to_string();
+        let shown = shown.replace(char::is_control, "?");
         return Ok(Some(format!("uses '{shown}' and {does}")));
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_do_not_count() {
+        let shared_writable = |open| EventKind::Map {
+            open,
+            address: 1 << 30,
+            length_bytes: 4096,
+            offset_bytes: 0,
+            protection: 3,
+            flags: 1,
+        };
+        let file = |path: &str| EventKind::File {
+            path: path.into(),
+            size_bytes: 4096,
+            device: 1,
+            inode: 2,
+        };
+        let does = |kinds: &[EventKind]| {
+            let events = kinds.iter().cloned();
+            let events = events.map(|kind| Ok(Event { thread: 0, wait_ns: 0, kind }));
+            may_write(events, |path| path.starts_with("/tmp")).unwrap()
+        };
+        let temporary = [
+            file("/tmp/hsperfdata/1"),
+            EventKind::Open { file: 0 },
+            EventKind::Truncate { file: 0, size_bytes: 32_768 },
+            shared_writable(0),
+        ];
+        assert_eq!(does(&temporary), None);
+        let kept = [file("/data/a"), EventKind::Open { file: 1 }, shared_writable(1)];
+        let both = does(&[temporary.as_slice(), &kept].concat());
+        assert_eq!(both.unwrap(), "uses '/data/a' and maps it so that it can be written");
+    }
 }

@@ -9,7 +9,7 @@ use filemap_job::{Flag, Group, JobFlags, Record, shell_word};
 use filemap_model::ModelEngine;
 use filemap_recording::may_write;
 use filemap_study::Footer;
-use filemap_study::advise::check::{Check, DEFAULT_RUNS, shell_line};
+use filemap_study::advise::check::{Check, DEFAULT_RUNS, keep_retained_pages, shell_line};
 use filemap_study::advise::{AdviseBench, FileFacts, FileSelection, ProgramFacts};
 
 use crate::Outcome;
@@ -56,7 +56,11 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     let spec = &mut input.spec;
     // The engine, image and number of runs in the job file do not matter here.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
-    let PlannedJob { job: program, profile, warnings, .. } = input.plan()?;
+    let PlannedJob { job: mut program, profile, mut warnings, .. } = input.plan()?;
+    let start = program.start_text();
+    if args.check {
+        warnings.extend(keep_retained_pages(&mut program)?);
+    }
     check_ends(&program)?;
     let files = FileFacts::of_job(&program, &selection(&args.files, is_recording));
     let shown = Some(shell_line(&words)).filter(|shown| !shown.is_empty());
@@ -65,7 +69,7 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     let bench =
         AdviseBench { program: &program, profile, files: &files, recorded, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
-    advice.warnings = warnings;
+    (advice.warnings, advice.start) = (warnings, start);
     let kernel = input.spec.kernel.clone();
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);
     let words = [
@@ -135,7 +139,7 @@ fn again(path: &str, words: &[OsString]) -> Result<Program, Error> {
             program.path.display()
         )));
     }
-    if let Some(does) = may_write(recording::open(path)?)? {
+    if let Some(does) = may_write(recording::open(path)?, |file| !file.exists())? {
         return Err(Error::CannotRun(format!(
             "the program of '{path}' {does}: --check would have it write again and again; leave \
              out --check, or record a run that only reads"

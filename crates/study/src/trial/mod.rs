@@ -6,6 +6,7 @@
 mod governed;
 mod mapped_files;
 mod measure;
+mod retained;
 mod sample;
 
 use std::fs::File;
@@ -26,6 +27,7 @@ pub use governed::GovernedFiles;
 use governed::GovernedProgram;
 pub use mapped_files::{named_files, watch_mapped_files};
 pub use measure::{Measure, MeasureComparison, compare_samples};
+pub use retained::keep_retained_pages;
 pub use sample::{
     EXIT, OUTPUTS, Observable, RunSample, all_agree, differs_from_plain, exit_text, spread, values,
 };

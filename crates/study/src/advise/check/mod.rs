@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::report::parts;
 pub use self::running::shell_line;
 use super::AdviseRecord;
-pub use crate::trial::DEFAULT_RUNS;
+pub use crate::trial::{DEFAULT_RUNS, keep_retained_pages};
 use crate::trial::{EXIT, OUTPUTS, Observable, RunSample, differs_from_plain, spread, values};
 use crate::verdict::p_value;
 
