@@ -26,8 +26,8 @@ struct NewSteps {
 }
 
 impl Job {
-    /// Applies `edit` to each step (with the number of its thread), in order, and renumbers the dependencies
-    /// between threads. A thread of which all steps would be removed stays as it is.
+    /// Applies `edit` to each step (with the number of its thread), in order, and renumbers the
+    /// dependencies between threads. A thread of which all steps would be removed stays as it is.
     pub fn edit_steps(&mut self, mut edit: impl FnMut(&Job, usize, &ProgramStep) -> StepEdit) {
         let mut threads = std::mem::take(&mut self.threads);
         let numbers: Vec<NewSteps> = threads
@@ -97,7 +97,8 @@ mod tests {
     use crate::program::JobSpec;
     use crate::random::Rng;
 
-    /// Threads with `steps` sleeps each, of a thousand times the thread and the number, in nanoseconds.
+    /// Threads with `steps` sleeps each, of a thousand times the thread and the number, in
+    /// nanoseconds.
     fn job(steps: &[usize], after: &[(ThreadStep, ThreadStep)]) -> Job {
         let thread = |number: usize| {
             let phase = |step: usize| {
