@@ -17,7 +17,7 @@ pub enum Start {
     Cold,
     /// All files.
     Warm,
-    /// This part of each file, in blocks of [`BLOCK_BYTES`] that are spread evenly.
+    /// This part of each file, in blocks of 1 MiB that are spread evenly.
     Fraction(f64),
     /// What was there when the program was recorded.
     Recorded,
