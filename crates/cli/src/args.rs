@@ -350,7 +350,7 @@ pub struct GovernArgs {
     #[arg(conflicts_with_all = ["observe", "duration", "min_size", "largest_window", "include"])]
     #[arg(conflicts_with_all = ["exclude", "compare", "format", "json", "html"])]
     pub release: bool,
-    /// Remove what is remembered of the files that follow, or of all files.
+    /// Forget the touch histories of the files that follow, or of all files.
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "duration", "observe", "release", "watch"])]
     #[arg(conflicts_with_all = ["min_size", "largest_window", "include", "exclude", "compare"])]
     #[arg(conflicts_with_all = ["no_memory", "format", "json", "html"])]

@@ -253,7 +253,7 @@ impl AdvisorThread {
         TakeResult::Governed { file, pages, origin, decision }
     }
 
-    /// How the file of `range`, of `pages` pages, is governed: by what is given or remembered.
+    /// How the file of `range` (of `pages` pages) is governed: by --plan, or by its history.
     fn decide(&self, file: &OpenFile, range: &MappedRange, pages: u64) -> FileDecision {
         let AdvisorShared { memory, given, costs, .. } = &*self.shared;
         let decide = |histories: &[TouchHistory]| {

@@ -24,7 +24,7 @@ pub enum FileWay {
     RentOrBuy,
     /// It is only watched.
     Watch,
-    /// As it was decided from what is remembered.
+    /// By a plan that was made from its touch histories.
     Plan(FilePlan),
 }
 
@@ -105,7 +105,7 @@ fn plan_text(plan: &FilePlan, histories: &[TouchHistory], file_pages: u64) -> St
     format!("{advice}; {} read before, as touched nearly whole", size(pages))
 }
 
-/// What was touched: "3 % of 4 GiB touched in no order".
+/// The touched share and its order: "3 % of 4 GiB touched in no order".
 fn touched_text(history: &TouchHistory, file_pages: u64) -> String {
     let short = history.short_run_milli_pages();
     let milli: u64 = history.runs.iter().map(|run| history.milli_pages(*run, short)).sum();

@@ -147,7 +147,7 @@ pub struct GovernedFile {
     decision: Arc<FileDecision>,
     /// The policy's state of this file; `None` if nothing is read ahead.
     state: Option<Box<FilePolicy>>,
-    /// What is touched, to be remembered.
+    /// The touches of this run, for the history.
     collector: Option<TouchCollector>,
     prefetch: PrefetchGuard,
     requested: RequestedPages,
@@ -350,7 +350,7 @@ impl GovernedFile {
         }
     }
 
-    /// What was done with it, and why.
+    /// The action taken, and its reason.
     pub fn statistics(&self) -> FileStatistics {
         let reason = &self.decision.reason;
         let done = if self.is_left_to_kernel() && self.decision.way != FileWay::RentOrBuy {
@@ -363,7 +363,7 @@ impl GovernedFile {
         FileStatistics { path: self.path.clone(), done }
     }
 
-    /// What is to be remembered of it, if a page was touched.
+    /// Its touch history, if a page was touched.
     pub fn touched(&self) -> Option<TouchedFile> {
         let collector = self.collector.as_ref().filter(|own| own.touches() > 0)?;
         let (open, path) = (Arc::clone(&self.open), self.path.clone());

@@ -435,7 +435,7 @@ impl SessionThread {
         }
     }
 
-    /// Remembers what was touched of closed files.
+    /// Stores the touch histories of closed files.
     fn remember(&mut self) {
         let touched = self.governor.take_touched_files();
         let Some(store) = &self.store else { return };

@@ -568,7 +568,7 @@ impl Governor {
         });
     }
 
-    /// What was touched of the files that were closed since the last call.
+    /// The touch histories of files that were closed since the last call.
     pub fn take_touched_files(&mut self) -> Vec<TouchedFile> {
         std::mem::take(&mut self.touched)
     }

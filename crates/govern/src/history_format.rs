@@ -35,7 +35,7 @@ pub struct FileIdentity {
     pub modified: (u64, u64),
 }
 
-/// What is remembered of a file.
+/// The stored touch histories of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMemory {
     pub identity: FileIdentity,

@@ -24,7 +24,7 @@ const MAX_FILES: usize = 256;
 /// Maximum size of a memory.
 const MAX_BYTES: u64 = 2 << 20;
 
-/// A file of which the size has changed by at most this factor is taken for the same.
+/// A file whose size has changed by at most this factor counts as the same file.
 const MAX_SIZE_FACTOR: u64 = 2;
 
 /// The remembered files of a user.
@@ -173,7 +173,7 @@ impl HistoryStore {
         .collect()
     }
 
-    /// Removes what is remembered of the file at `path`, which need not exist any more. Returns
+    /// Removes the histories of the file at `path`, which need not exist any more. Returns
     /// whether there was something.
     pub fn forget(&self, path: &Path) -> bool {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());

@@ -27,7 +27,7 @@ pub struct RecordedFile {
     inode: u64,
     /// The pages that were touched or read, in file order and without small gaps.
     pub pages: Vec<PageRange>,
-    /// What was touched through mappings; `None` if nothing was.
+    /// Touches through mappings; `None` if there were none.
     pub history: Option<TouchHistory>,
 }
 
@@ -147,7 +147,7 @@ fn join(ranges: &mut Vec<PageRange>) {
     *ranges = joined;
 }
 
-/// What is known of files in place of a memory of them.
+/// Plans for files that replace their touch histories.
 #[derive(Debug, Default)]
 pub struct GivenPlans {
     recorded: Vec<RecordedFile>,
@@ -155,7 +155,7 @@ pub struct GivenPlans {
     advised: Vec<(String, bool)>,
 }
 
-/// What is known of a file.
+/// The plan for a file.
 #[derive(Debug, PartialEq)]
 pub enum GivenPlan<'a> {
     /// Its recorded touches.
@@ -175,7 +175,7 @@ impl GivenPlans {
         GivenPlans { advised, ..GivenPlans::default() }
     }
 
-    /// What is known of the file `identity` at `path`.
+    /// The plan for the file `identity` at `path`.
     pub(crate) fn find(&self, identity: &FileIdentity, path: &Path) -> Option<GivenPlan<'_>> {
         let recorded = self.recorded.iter().filter(|file| file.is(identity, path));
         if let Some(history) = recorded.filter_map(|file| file.history.as_ref()).next() {

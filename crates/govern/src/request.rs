@@ -159,7 +159,7 @@ pub enum AdviceOrigin {
     Program,
     /// Nobody: the governor only observes.
     ObserveOnly,
-    /// Nobody: what is known of the file does not call for advice.
+    /// Nobody: the plan for the file needs no advice.
     Watched,
     /// Nobody: the mapping is left to the kernel's own readahead, which is cheaper.
     Left,

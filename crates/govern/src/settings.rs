@@ -29,9 +29,9 @@ pub struct GovernSettings {
     pub observe_only: bool,
     /// Where touches are remembered; without it, files are governed from the first touch.
     pub memory: Option<HistoryStore>,
-    /// What is known of files in place of a memory of them.
+    /// Plans for files that replace their touch histories.
     pub given: Option<Arc<GivenPlans>>,
-    /// Time after which a file that was only watched is governed by what was touched until then.
+    /// Time after which a watched file is governed by its touches so far.
     pub watch_time: Duration,
     /// File for metrics, replaced every few seconds.
     pub metrics: Option<MetricsFile>,

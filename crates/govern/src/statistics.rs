@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct GovernStatistics {
     /// Process images with a mapping to govern, by PID and image number.
     pub processes: Vec<ProcessStatistics>,
-    /// What was done with each file, and why.
+    /// The action taken for each file, and its reason.
     pub files: Vec<FileStatistics>,
     /// Images beyond the reporting limit.
     pub unreported_processes: u64,
@@ -22,14 +22,14 @@ pub struct GovernStatistics {
     pub dropped_pages: u64,
 }
 
-/// What was done with a file.
+/// The action taken for a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "FileDone")]
 pub struct FileStatistics {
     /// Its path.
     #[serde(serialize_with = "path_text")]
     pub path: PathBuf,
-    /// What was done and why, as a phrase.
+    /// The action and its reason, as a phrase.
     pub done: String,
 }
 

@@ -47,7 +47,7 @@ pub const FIRST_BYTES: usize = 24;
 /// How a kind of file is identified.
 struct Format {
     contents: FileContents,
-    /// Offset and bytes, of which one has to match.
+    /// Pairs of an offset and bytes; one of them has to match.
     magic: &'static [(usize, &'static [u8])],
     /// Extensions of a file without a magic number, or that cannot be read.
     extensions: &'static [&'static str],

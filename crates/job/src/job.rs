@@ -229,7 +229,7 @@ impl Job {
         self.files.iter().any(|named| !named.file.cached.is_empty())
     }
 
-    /// What of its files is cached at the beginning, for reports: `cold`.
+    /// The share of its files that is cached at the beginning, for reports: `cold`.
     pub fn start_text(&self) -> String {
         let pages = |ranges: &[Range<PageIndex>]| -> u64 {
             ranges.iter().map(|range| range.end.0 - range.start.0).sum()

@@ -1,4 +1,4 @@
-//! What is in the page cache when a job begins.
+//! The contents of the page cache when a job begins.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::Error;
 use crate::parts::merge_ranges;
 use crate::size::shorten;
 
-/// What is in the page cache when a job begins.
+/// The contents of the page cache when a job begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Start {
     /// Nothing of the files.
@@ -19,7 +19,7 @@ pub enum Start {
     Warm,
     /// This part of each file, in blocks of 1 MiB that are spread evenly.
     Fraction(f64),
-    /// What was there when the program was recorded.
+    /// The pages that were cached when the program was recorded.
     Recorded,
 }
 

@@ -85,7 +85,7 @@ struct Price {
     steps: u64,
 }
 
-/// The plan for a file of which `histories` are known, the last one first.
+/// The plan for a file with these touch histories, the last one first.
 #[must_use]
 pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
     let is_random = histories.first().is_some_and(|last| last.is_random);
@@ -111,7 +111,7 @@ pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
     let unchanged = PlannedAdvice::Unchanged;
     let mut ways = vec![(unchanged, false, false, own_ns), (advice, true, false, followed(&[]))];
     if !prefetch.is_empty() {
-        // What is read ahead in vain is the dearer mistake.
+        // Reading pages in vain costs more than a missed prefetch.
         let dear = |ns: u64| ns.saturating_mul(100) / (100 - MIN_PREFETCH_GAIN_PERCENT);
         ways.push((unchanged, false, true, dear(own(&prefetch))));
         ways.push((advice, true, true, dear(followed(&prefetch))));
@@ -248,7 +248,7 @@ fn single_pages_ns(
     })
 }
 
-/// Marks what is read before it is touched. Returns what that costs.
+/// Marks the pages that are read before they are touched. Returns the cost.
 fn read_ahead(cached: &mut Regions, ahead: &[PageRange], input: &PlanInput) -> u64 {
     let pages = ahead.iter().map(|pages| add(cached, *pages)).fold(0, u64::saturating_add);
     pages.saturating_mul(input.costs.page_ns)

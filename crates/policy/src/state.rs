@@ -26,7 +26,7 @@ pub struct FilePolicy {
     largest_window: u64,
     thread: u64,
     is_memory_short: bool,
-    /// Runs are followed by what is remembered of the file, and no unit is bought.
+    /// Runs are followed by the file's touch histories, and no unit is bought.
     follows_only: bool,
     window: KernelWindow,
     comparison: WindowComparison,

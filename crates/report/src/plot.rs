@@ -73,7 +73,7 @@ fn amount_limit(most: u64, class: u32) -> u64 {
     most >> (2 * (AMOUNTS - class))
 }
 
-/// The CSS class of a cell with `amount`, of which the cells have at most `most`; `None` for 0.
+/// The CSS class of a cell with `amount`, where the largest cell has `most`; `None` for 0.
 pub fn amount_class(most: u64, amount: u64) -> Option<String> {
     let class = (1..=AMOUNTS).find(|&class| amount <= amount_limit(most, class))?;
     (amount > 0).then(|| format!("a{class}"))

@@ -267,7 +267,7 @@ fn memory(job: &JobSpec) -> String {
     if set_limits.is_empty() { "no limit".to_string() } else { set_limits.join(", ") }
 }
 
-/// What of the files is cached at the beginning, if the job says so.
+/// The share of the files that is cached at the beginning, if the job says so.
 fn start(job: &JobSpec) -> String {
     match job.start.as_deref() {
         None => String::new(),

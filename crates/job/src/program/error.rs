@@ -184,7 +184,7 @@ pub enum ProgramError {
         /// A step in the circle.
         step: String,
     },
-    /// Nobody knows what was cached when the program was recorded.
+    /// The recording does not have the pages that were cached.
     #[error(
         "'start': the job does not have what was cached when it was recorded; give cold, warm, or \
          a fraction such as 0.5"

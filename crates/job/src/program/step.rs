@@ -80,7 +80,7 @@ pub enum ProgramStep {
         /// Number of pages.
         pages: PageCount,
     },
-    /// Frees anonymous memory: what was allocated last, up to all that is held.
+    /// Frees anonymous memory, the most recently allocated first.
     Free {
         /// Number of pages.
         pages: PageCount,

@@ -21,13 +21,13 @@ pub enum StepEdit {
 struct NewSteps {
     /// Of the first step that stands for each old one, or of the next step.
     begins: Vec<usize>,
-    /// The number of steps up to and including each old one, without what is inserted after it.
+    /// The number of steps up to and including each old one, without steps inserted after it.
     done: Vec<usize>,
 }
 
 impl Job {
     /// Applies `edit` to each step (with the number of its thread), in order, and renumbers the
-    /// dependencies between threads. A thread of which all steps would be removed stays as it is.
+    /// dependencies between threads. A thread that would lose all its steps is not changed.
     pub fn edit_steps(&mut self, mut edit: impl FnMut(&Job, usize, &ProgramStep) -> StepEdit) {
         let mut threads = std::mem::take(&mut self.threads);
         let numbers: Vec<NewSteps> = threads
@@ -159,7 +159,7 @@ mod tests {
             let mut after = Vec::new();
             for _ in 0..below(6) {
                 let (one, two) = (below(3), below(3));
-                // Only on an earlier step of another thread, so that there are no circles.
+                // Only on an earlier step of another thread, which prevents cycles.
                 let (waits, on) = (below(counts[one]), below(counts[two]));
                 if one != two && (on, two) < (waits, one) {
                     let waits = ThreadStep { thread: one, step: waits };

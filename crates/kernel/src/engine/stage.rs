@@ -64,7 +64,7 @@ pub(super) struct ProcessRun {
     pub(super) traced: Option<TracedWaits>,
     /// See [`RunAttempt::flushes`].
     pub(super) flushes: Option<Vec<u64>>,
-    /// Of each file, what was cached at the beginning; empty for a cold start.
+    /// The pages of each file that were cached at the beginning; empty for a cold start.
     pub(super) start: Vec<Option<CacheStat>>,
 }
 
@@ -148,7 +148,7 @@ impl RunSetup {
         let ended = probe.run().map_err(oom)?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let traced = tracer.map(|tracer| tracer.finish(ended.ended_ns)).transpose()?;
-        // Reading what is cached at the beginning is no fault.
+        // Filling the page cache at the beginning causes no faults.
         let major_events = cgroup.as_ref().and_then(major_events);
         let are_known = begins_with_flush && process.is_alone();
         let flushes = are_known.then(|| ended.begun_at_flushes.clone());

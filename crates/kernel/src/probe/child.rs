@@ -201,7 +201,7 @@ impl<'a> ChildRun<'a> {
         }
         let addresses = mapped.iter().map(|mapped| mapped.address() as u64).collect();
         reply(&Reply::Ready { addresses, forked: self.forked.to_vec() })?;
-        // The run's memory limit applies to what is allocated from here on.
+        // The run's memory limit applies to allocations from here on.
         read_begin(input, self.shared)?;
         Ok((first, locked))
     }

@@ -31,7 +31,7 @@ pub(super) enum Reply {
     Starved(String),
     /// The steps have run.
     Done(ProbeResult),
-    /// What is cached at the beginning has been read.
+    /// The pages that a job begins with have been read.
     HasRead,
 }
 

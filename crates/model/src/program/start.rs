@@ -1,4 +1,4 @@
-//! Reads what is cached when a program begins.
+//! Fills the page cache with the pages that a program begins with.
 
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;

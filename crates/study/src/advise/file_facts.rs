@@ -1,4 +1,4 @@
-//! What is known about the files of a job besides its accesses.
+//! Facts about the files of a job besides its accesses.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is known about a recorded program: its language, and the libraries that it has.
+//! Facts about a recorded program: its language and its libraries.
 
 use std::fs::File;
 use std::io::Read;

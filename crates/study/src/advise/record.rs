@@ -34,7 +34,7 @@ pub struct AdviseRecord {
     pub to_write: Vec<SourceChange>,
     /// Effect of `filemap govern`, if it helps.
     pub governed: Option<String>,
-    /// What of the files is cached when a run begins: `cold`.
+    /// The share of the files that is cached when a run begins: `cold`.
     #[serde(default)]
     pub start: String,
     /// Base page size in bytes.

@@ -44,7 +44,7 @@ pub struct GovernRecord {
     /// Totals over all `processes`.
     totals: ProcessTotals,
     pub processes: Vec<ProcessRecord>,
-    /// What was done with each file, and why.
+    /// The action taken for each file, and its reason.
     #[serde(default)]
     pub files: Vec<FileStatistics>,
     /// Records of faults and mappings that the kernel dropped because its buffer was full.

@@ -30,7 +30,7 @@ pub(crate) fn accesses(phase: &ThreadPhaseSpec) -> Option<u64> {
     phase.accesses.or(listed.map(|list| list.len() as u64))
 }
 
-/// `spec`, of which `job` was made, with the number of accesses of each phase instead of a
+/// `spec` (from which `job` was made) with the number of accesses of each phase instead of a
 /// fraction.
 pub(crate) fn with_accesses(spec: &JobSpec, job: &Job) -> JobSpec {
     let mut spec = spec.clone();

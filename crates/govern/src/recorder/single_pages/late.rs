@@ -27,7 +27,7 @@ pub struct LateFile {
 }
 
 impl LateMappings {
-    /// Adds a mapping of which the touches of `pages` may be missing.
+    /// Adds a mapping whose touches of `pages` may be missing.
     pub fn add(&mut self, range: &MappedRange, pages: u64) {
         let Some(file) = &range.file else { return };
         match self.files.iter_mut().find(|known| known.path == file.path) {
@@ -39,7 +39,7 @@ impl LateMappings {
         }
     }
 
-    /// Adds a mapping of which it is not known which pages were touched.
+    /// Adds a mapping whose touched pages are unknown.
     pub fn add_all(&mut self, range: &MappedRange) {
         self.add(range, range.length_bytes.div_ceil(page_size()));
     }
