@@ -27,6 +27,12 @@ impl Holes {
     }
 }
 
+/// Bytes of `file` in holes; 0 if unknown.
+pub fn hole_bytes(file: &File) -> u64 {
+    let bytes = file.metadata().map_or(0, |data| data.len());
+    written_bytes(file, bytes).map_or(0, |written| bytes - written)
+}
+
 /// Allocated and written bytes among the first `bytes` of `file`; `None` if the filesystem lacks
 /// FIEMAP.
 fn written_bytes(file: &File, bytes: u64) -> Option<u64> {

@@ -2,7 +2,7 @@
 //! the job begins.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,8 @@ use filemap_attach::program::Program;
 use filemap_govern::EnforcementReport;
 use filemap_job::program::Job;
 use filemap_job::shell_word;
+use filemap_kernel::holes::hole_bytes;
+use filemap_kernel::page_size;
 
 use super::selection::Selection;
 use super::{Check, SkippedChange};
@@ -99,7 +101,8 @@ impl Check {
         }
         let left_out =
             left_out.into_iter().map(|skipped| SkippedChange::new(advice, skipped)).collect();
-        let check = Check { runs, answer, left_out, notes, ..Check::default() };
+        let hole_pages = hole_pages(&files);
+        let check = Check { runs, answer, hole_pages, left_out, notes, ..Check::default() };
         Ok(check.with_results(advice, measured))
     }
 }
@@ -134,6 +137,12 @@ impl MeasuredVariant {
 
 /// Identifies the contents of a file: size, modification time and inode.
 type FileStamp = (u64, i64, i64, u64);
+
+/// Pages of `files` in holes.
+fn hole_pages(files: &[(PathBuf, FileStamp)]) -> u64 {
+    let files = files.iter().filter_map(|(path, _)| File::open(path).ok());
+    files.map(|file| hole_bytes(&file) / page_size()).sum()
+}
 
 /// Refuses to continue after the program has changed one of `files`.
 fn check_unchanged(files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {

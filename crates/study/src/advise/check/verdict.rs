@@ -95,7 +95,7 @@ pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String)
     if let Some(text) = other_work_warning(now, plain) {
         return (CheckVerdict::NotTested, text);
     }
-    if let Some(text) = misprediction(now, plain) {
+    if let Some(text) = misprediction(now, plain, check.hole_pages) {
         let text = format!("{text} {}", fastest_measured(plain, check));
         return (CheckVerdict::Mispredicted, text);
     }
@@ -115,17 +115,28 @@ pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String)
     }
 }
 
-/// A sentence if the unchanged program does not read the pages that were predicted for it.
-fn misprediction(now: &TrialOutcome, plain: &CheckVariant) -> Option<String> {
+/// A sentence if the unchanged program does not read the pages that were predicted for it: because
+/// of the `hole_pages` of its files, or of something that was not recorded.
+fn misprediction(now: &TrialOutcome, plain: &CheckVariant, hole_pages: u64) -> Option<String> {
     let predicted = now.data_pages_read as f64;
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
     let is_near = (least - tolerance..=most + tolerance).contains(&predicted);
+    let reason = if predicted > most && predicted - hole_pages as f64 <= most + tolerance {
+        format!(
+            "Its files have {} pages in holes, which the model reads and the kernel fills without \
+             reading the disk, so what is predicted of changes is too much.",
+            number(hole_pages as f64)
+        )
+    } else {
+        "Something that it does is not in the recording, so what is predicted of changes does not \
+         hold for it."
+            .to_string()
+    };
     (!is_near).then(|| {
         format!(
             "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has \
-             {}. Something that it does is not in the recording, so what is predicted of changes \
-             does not hold for it.",
+             {}. {reason}",
             number(plain.pages_read.median),
             number(least),
             number(most),
