@@ -193,8 +193,12 @@ impl AdviseRecord {
     }
 
     /// The best readahead size for all files together: of those that are about as fast as the
-    /// fastest at the latency of the profile, the one that reads least.
+    /// fastest at the latency of the profile, the one that reads least. None if no file gets an
+    /// answer: libraries and locales are no reason to change a device.
     pub(super) fn read_ahead_answer(&self) -> Answer {
+        if self.files.is_empty() {
+            return Answer::default();
+        }
         let is_size = |at: &usize| matches!(self.tried[*at].does[..], [AdviceChange::ReadAhead(_)]);
         let sizes: Vec<usize> = (0..self.tried.len()).filter(is_size).collect();
         let time = |at: &usize| self.tried[*at].outcome.elapsed_ns as f64;
