@@ -143,6 +143,8 @@ fn recording(command: &[&str], path: &Path, protection: u32, more: Option<EventK
 fn uncheckable_advice_is_a_one_line_error() {
     let place = Place::new("check_refused");
     let nowhere = Path::new("/nowhere/data");
+    let data = place.scratch.file("data", vec![1; 8192]);
+    let data = Path::new(&data);
     let ran = place.scratch.path("ran");
     let touch: &[&str] = &["touch", &ran];
     let protect = EventKind::Protect {
@@ -154,9 +156,9 @@ fn uncheckable_advice_is_a_one_line_error() {
     for (bytes, code, words) in [
         (recording(&[], nowhere, 1, None), 2, "does not say which program"),
         (recording(&["no-such-program"], nowhere, 1, None), 127, "no-such-program"),
-        (recording(touch, nowhere, 3, None), 4, "maps it so that it can be written"),
-        (recording(touch, nowhere, 1, Some(protect)), 4, "makes a mapping of it writable"),
-        (recording(touch, nowhere, 1, Some(write)), 4, "writes to it"),
+        (recording(touch, data, 3, None), 4, "maps it so that it can be written"),
+        (recording(touch, data, 1, Some(protect)), 4, "makes a mapping of it writable"),
+        (recording(touch, data, 1, Some(write)), 4, "writes to it"),
         (recording(touch, nowhere, 1, None), 4, "'data' is not there as it was recorded"),
     ] {
         let path = place.scratch.file("r", bytes);

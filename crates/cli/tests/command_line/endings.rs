@@ -24,7 +24,10 @@ fn a_closed_pipe_is_quiet() {
         let (reader, writer) = std::io::pipe().expect("there are pipes");
         drop(reader);
         let output = filemap(args).stdout(writer).output().expect("the command starts");
-        assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()), "{args}");
+        // On a slow machine progress is shown.
+        let message = stderr(&output);
+        let is_quiet = message.lines().all(|line| line.contains(" jobs after "));
+        assert!(output.status.code() == Some(1) && is_quiet, "{args}: {message}");
     }
 }
 
@@ -37,7 +40,7 @@ fn log_ends_if_reader_closes() {
     let mut line = String::new();
     reader.read_line(&mut line).expect("the log begins at once");
     drop(reader);
-    assert!(line.starts_with("{\"access\":0,\"decision\":"), "{line}");
+    assert!(line.starts_with("{\"access\":0,\"thread\":0,\"at_ns\":"), "{line}");
     let output = child.output();
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
 }
