@@ -56,6 +56,8 @@ fn wrong_exports_are_one_line_errors() {
     let scratch = Scratch::new("export_wrong");
     let taken = recorded(&scratch);
     let foreign = scratch.file("record.json", "{}");
+    let timeline = scratch.path("t.json");
+    let run = format!("run --workload first --file-size 1m --export {timeline}");
     for (args, code, words) in [
         (format!("report {taken} --export touches.txt"), 2, "ends in .csv or .parquet"),
         (format!("report {foreign} --export -"), 2, "give what filemap record wrote"),
@@ -64,16 +66,8 @@ fn wrong_exports_are_one_line_errors() {
         (format!("report {taken}"), 2, "--html"),
         (format!("report {taken} --html -"), 2, "export its events with --export"),
         ("run --workload first --file-size 1m --export t.pb".to_string(), 2, "ends in .json"),
-        (
-            "run --workload first --file-size 1m --export t.json --seeds 2".to_string(),
-            2,
-            "leave out --seeds",
-        ),
-        (
-            "run --workload first --file-size 1m --export t.json --on kernel".to_string(),
-            4,
-            "give --on model",
-        ),
+        (format!("{run} --seeds 2"), 2, "leave out --seeds"),
+        (format!("{run} --on kernel"), 4, "give --on model"),
         #[cfg(not(feature = "parquet"))]
         (format!("report {taken} --export t.parquet"), 4, "--features parquet"),
     ] {
