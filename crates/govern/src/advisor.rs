@@ -259,7 +259,7 @@ impl AdvisorThread {
         let decide = |histories: &[TouchHistory]| {
             FileDecision::from_histories(histories, *costs, file.window_pages, pages)
         };
-        let identity = FileIdentity::of(&file.file);
+        let identity = FileIdentity::from_file(&file.file);
         if let (Some(given), Ok(identity), Some(mapped)) = (given, &identity, &range.file) {
             match given.find(identity, &mapped.path) {
                 Some(GivenPlan::Recorded(history)) => return decide(slice::from_ref(history)),

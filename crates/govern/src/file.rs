@@ -385,7 +385,8 @@ impl TouchedFile {
     /// # Errors
     /// One line.
     pub fn remember(self, store: &HistoryStore) -> Result<(), String> {
-        let identity = FileIdentity::of(&self.open.file).map_err(|error| error.to_string())?;
+        let identity =
+            FileIdentity::from_file(&self.open.file).map_err(|error| error.to_string())?;
         store.add(identity, &self.path, self.history)
     }
 }

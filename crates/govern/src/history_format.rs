@@ -51,17 +51,17 @@ impl FileMemory {
         let mut bytes = MAGIC.to_vec();
         let path = self.path.as_os_str().as_bytes();
         let kept = &path[..path.len().min(MAX_PATH_BYTES as usize)];
-        put(&mut bytes, kept.len() as u64);
+        put_varint(&mut bytes, kept.len() as u64);
         bytes.extend_from_slice(kept);
         let FileIdentity { device, inode, born, size_bytes, modified } = self.identity;
         let (seconds, nanoseconds) = born.unwrap_or_default();
         let numbers = [device.0.into(), device.1.into(), inode, born.is_some().into(), seconds];
-        numbers.into_iter().for_each(|number| put(&mut bytes, number));
+        numbers.into_iter().for_each(|number| put_varint(&mut bytes, number));
         for number in [nanoseconds, size_bytes, modified.0, modified.1] {
-            put(&mut bytes, number);
+            put_varint(&mut bytes, number);
         }
         let histories = &self.histories[..self.histories.len().min(MAX_HISTORIES)];
-        put(&mut bytes, histories.len() as u64);
+        put_varint(&mut bytes, histories.len() as u64);
         histories.iter().for_each(|history| put_history(&mut bytes, history));
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         bytes
@@ -92,21 +92,21 @@ impl FileMemory {
 fn put_history(bytes: &mut Vec<u8>, history: &TouchHistory) {
     let flags = u64::from(history.is_exact) | u64::from(history.is_random) << 1;
     for number in [flags, history.threads, history.total_runs, history.runs.len() as u64] {
-        put(bytes, number);
+        put_varint(bytes, number);
     }
     for run in &history.runs {
-        put(bytes, run.first);
-        put(bytes, run.pages);
+        put_varint(bytes, run.first);
+        put_varint(bytes, run.pages);
     }
-    put(bytes, history.regions.len() as u64);
+    put_varint(bytes, history.regions.len() as u64);
     for region in &history.regions {
-        put(bytes, region.number);
-        put(bytes, region.blocks.into());
+        put_varint(bytes, region.number);
+        put_varint(bytes, region.blocks.into());
     }
 }
 
 /// Appends a number: seven bits a byte, the lowest first.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
+fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, StatxFlags, major, minor, statx};
 use rustix::process::geteuid;
 
 use crate::history_format::{FileIdentity, FileMemory, MAX_HISTORIES};
+use crate::journal::replace_file;
 
 /// Extension of the files.
 const EXTENSION: &str = "touches";
@@ -38,7 +39,7 @@ impl FileIdentity {
     ///
     /// # Errors
     /// statx(2) fails.
-    pub fn of(file: &File) -> io::Result<FileIdentity> {
+    pub fn from_file(file: &File) -> io::Result<FileIdentity> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let found = statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
         let time = |at: rustix::fs::StatxTimestamp| {
@@ -130,26 +131,10 @@ impl HistoryStore {
         histories.truncate(MAX_HISTORIES);
         let memory = FileMemory { identity, path: path.to_path_buf(), histories };
         let name = identity.file_name();
-        let written = self.write(&name, &memory.encode());
+        let written = replace_file(&self.directory.join(&name), &memory.encode(), 0o600);
         written.map_err(|error| format!("'{}' cannot be written: {}", name, reason(&error)))?;
         self.remove_oldest();
         Ok(())
-    }
-
-    /// Writes a file as a whole: a reader sees the old or the new one.
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let draft = self.directory.join(format!(".{name}.{}", std::process::id()));
-        let _ = fs::remove_file(&draft);
-        let mut options = File::options();
-        options.write(true).create_new(true).mode(0o600);
-        let written = options
-            .open(&draft)
-            .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| fs::rename(&draft, self.directory.join(name)));
-        if written.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        written
     }
 
     fn remove_oldest(&self) {

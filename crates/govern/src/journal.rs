@@ -2,8 +2,10 @@
 //! it behind, and `release` restores the mappings that it lists.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use filemap_attach::{FileId, MappedFile, MappedRange};
@@ -94,7 +96,7 @@ impl AdviceJournal {
     fn rewrite(&mut self) -> io::Result<()> {
         let lines: Vec<&str> = self.entries.values().flatten().map(String::as_str).collect();
         self.lines = lines.len();
-        replace_file(&self.path, &lines.concat())?;
+        replace_file(&self.path, lines.concat().as_bytes(), 0o600)?;
         self.file = File::options().append(true).open(&self.path)?;
         Ok(())
     }
@@ -184,15 +186,30 @@ impl StaleJournal {
         if lines.is_empty() {
             return fs::remove_file(&self.path);
         }
-        replace_file(&self.path, &lines.concat())
+        replace_file(&self.path, lines.concat().as_bytes(), 0o600)
     }
 }
 
-/// Replaces the contents of a file atomically, by rename(2).
-fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, text)?;
-    fs::rename(&new, path)
+/// Replaces the contents of the file at `path` atomically, by rename(2): a reader sees the old or
+/// the new ones. The new file has `mode`, less the umask. A link that somebody else
+/// put in the place of the draft is not followed.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+    name.push(format!(".{}", std::process::id()));
+    let draft = path.with_file_name(name);
+    let _ = fs::remove_file(&draft);
+    let written = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
 }
 
 /// Start time of process `pid` in clock ticks since boot (`starttime` in proc_pid_stat(5)); `None`

@@ -1,7 +1,6 @@
 //! Metrics of a governor as OpenMetrics text in a file, such as node_exporter's textfile collector
 //! reads.
 
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::io;
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use crate::journal::replace_file;
 use crate::statistics::{GovernStatistics, MappingState, MappingStatistics};
 
 /// The file with the metrics of a governor.
@@ -31,21 +31,8 @@ impl MetricsFile {
         Ok(file)
     }
 
-    /// Replaces the contents of the file at once, so that a reader never sees a part.
-    ///
-    /// # Errors
-    /// If the file cannot be written. Its contents are then unchanged.
-    pub fn replace(&self, statistics: &GovernStatistics, is_running: bool) -> io::Result<()> {
-        let mut name = OsString::from(".");
-        name.push(self.path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-        name.push(format!(".{}", std::process::id()));
-        let part = self.path.with_file_name(name);
-        let written = fs::write(&part, open_metrics(statistics, is_running))
-            .and_then(|()| fs::rename(&part, &self.path));
-        if written.is_err() {
-            let _ = fs::remove_file(&part);
-        }
-        written
+    fn replace(&self, statistics: &GovernStatistics, is_running: bool) -> io::Result<()> {
+        replace_file(&self.path, open_metrics(statistics, is_running).as_bytes(), 0o666)
     }
 }
 
@@ -151,6 +138,18 @@ fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: u64) {
 mod tests {
     use super::*;
     use crate::statistics::FileStatistics;
+
+    #[test]
+    fn links_in_place_of_the_draft_are_not_followed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (path, victim) = (scratch.path().join("m.prom"), scratch.path().join("victim"));
+        fs::write(&victim, "mine").unwrap();
+        let draft = format!(".m.prom.{}", std::process::id());
+        std::os::unix::fs::symlink(&victim, scratch.path().join(draft)).unwrap();
+        MetricsFile::create(&path).unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+        assert!(fs::read_to_string(&path).unwrap().ends_with("# EOF\n"));
+    }
 
     #[test]
     fn labels_are_escaped() {

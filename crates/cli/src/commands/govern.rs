@@ -69,7 +69,7 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     }
     let program = govern::find(&args.program)?;
     let inputs = inputs(&program);
-    let given = given(args)?;
+    let given = read_plans(args)?;
     let metrics = metrics_file(args, &inputs)?;
     let output = Output::open_files(&args.files, &inputs)?;
     // From here on, no signal ends this process without cleanup.
@@ -114,8 +114,8 @@ fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     Ok(exit_status::outcome(ended, written))
 }
 
-/// What --plan says of files.
-fn given(args: &GovernArgs) -> Result<Option<Arc<GivenPlans>>, Error> {
+/// The plans of --plan.
+fn read_plans(args: &GovernArgs) -> Result<Option<Arc<GivenPlans>>, Error> {
     let given = args.plan.as_deref().map(prefetch::given_plans).transpose()?;
     Ok(given.map(Arc::new))
 }
@@ -126,8 +126,16 @@ fn metrics_file(args: &GovernArgs, inputs: &Inputs) -> Result<Option<MetricsFile
     let shown = path.display().to_string();
     let outputs = args.files.named().chain([("--metrics", shown.as_str())]);
     check(&outputs.collect::<Vec<_>>(), inputs)?;
-    let failed = |error| Error::Open { path: shown.clone(), reason: reason(&error) };
-    MetricsFile::create(path).map(Some).map_err(failed)
+    let failed = |reason: String| {
+        Error::Usage(format!(
+            "--metrics '{shown}' cannot be written: {reason}; give a file in a directory that you \
+             may write to"
+        ))
+    };
+    if shown == "-" {
+        return Err(failed("metrics replace a file, and stdout is none".to_string()));
+    }
+    MetricsFile::create(path).map(Some).map_err(|error| failed(reason(&error)))
 }
 
 /// Starts governing the children of this thread, or returns the reason why it cannot.
@@ -158,7 +166,7 @@ fn begin(
              --release cannot restore it; set XDG_RUNTIME_DIR to one",
         );
     }
-    let settings = GovernSettings { metrics, ..settings(args, given) };
+    let settings = settings(args, given, metrics);
     let session = GovernorSession::start(target, settings, directory, |line| print_message(line))?;
     if session.method() == FollowMethod::PageTables {
         print_message(
@@ -169,7 +177,11 @@ fn begin(
     Ok(session)
 }
 
-fn settings(args: &GovernArgs, given: Option<Arc<GivenPlans>>) -> GovernSettings {
+fn settings(
+    args: &GovernArgs,
+    given: Option<Arc<GivenPlans>>,
+    metrics: Option<MetricsFile>,
+) -> GovernSettings {
     let usual = GovernSettings::default();
     GovernSettings {
         min_bytes: args.min_size.unwrap_or(usual.min_bytes),
@@ -179,7 +191,7 @@ fn settings(args: &GovernArgs, given: Option<Arc<GivenPlans>>) -> GovernSettings
         observe_only: args.observe,
         memory: memory::store(args),
         given,
-        metrics: None,
+        metrics,
         watch_time: args.watch.unwrap_or(usual.watch_time),
         costs: costs().unwrap_or(usual.costs),
     }

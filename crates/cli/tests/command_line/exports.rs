@@ -110,7 +110,7 @@ print(table.num_rows)
 #[test]
 #[ignore = "needs pyarrow and DuckDB for Python, which .ci/run installs"]
 fn parquet_opens_in_pyarrow_and_duckdb() {
-    let python = std::env::var("FILEMAP_TEST_PYTHON").unwrap_or("python3".to_string());
+    let python = crate::test_python();
     let found = Command::new(&python).args(["-c", "import duckdb, pyarrow"]).output();
     if !found.is_ok_and(|output| output.status.success()) {
         return crate::skip(format!("{python} has no pyarrow and DuckDB"));
@@ -242,7 +242,7 @@ print(count("select count(*) n from slice where name = 'major fault'"),
 #[test]
 #[ignore = "needs Perfetto's trace processor, which its Python package downloads"]
 fn perfetto_opens_a_timeline() {
-    let python = std::env::var("FILEMAP_TEST_PYTHON").unwrap_or("python3".to_string());
+    let python = crate::test_python();
     let works = "from perfetto.trace_processor import TraceProcessor as T; T(trace='/dev/null')";
     let found = Command::new(&python).args(["-c", works]).output();
     if !found.is_ok_and(|output| output.status.success()) {

@@ -156,7 +156,7 @@ fn metrics_are_what_the_report_has() {
     assert_eq!(value("filemap_govern_running"), 0);
     assert!(text.contains(&format!("filemap_govern_file_info{{file=\"{}\"", bench.data)), "{text}");
     // A second implementation reads it.
-    let python = std::env::var("FILEMAP_TEST_PYTHON").unwrap_or("python3".to_string());
+    let python = crate::test_python();
     let parse = "import sys; from prometheus_client.openmetrics import parser; \
                  print(len(list(parser.text_string_to_metric_families(open(sys.argv[1]).read()))))";
     let parsed = std::process::Command::new(&python).args(["-c", parse, &metrics]).output();
@@ -173,7 +173,8 @@ fn metrics_are_what_the_report_has() {
 fn metrics_that_cannot_be_written_are_refused() {
     let bench = Remembered::new("govern_metrics_refused");
     for (path, words) in [
-        ("/nowhere/filemap.prom", "/nowhere/filemap.prom"),
+        ("/nowhere/filemap.prom", "'/nowhere/filemap.prom' cannot be written"),
+        ("-", "stdout is none"),
         ("/dev/null", "no regular file"),
         (bench.program.as_str(), "same file as the program"),
     ] {

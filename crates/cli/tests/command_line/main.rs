@@ -94,6 +94,11 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The Python with the packages of other tools: what .ci/run installs, or the one in PATH.
+fn test_python() -> String {
+    std::env::var("FILEMAP_TEST_PYTHON").unwrap_or("python3".to_string())
+}
+
 /// Whether jobs on the running kernel find a disk with a readahead size here, where tests put their
 /// files and where commands do by themselves; says that the test is skipped where not.
 fn has_disk() -> bool {

@@ -26,7 +26,7 @@ const IGNORED_SIGNALS: [i32; 5] =
 /// Governs running processes until they exit, the time is over, or a signal arrives.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let output = super::output(args, &Inputs::default())?;
-    let given = super::given(args)?;
+    let given = super::read_plans(args)?;
     let metrics = super::metrics_file(args, &Inputs::default())?;
     let waited = BlockedSignals::block();
     let target = GovernTarget::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
