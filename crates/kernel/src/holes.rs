@@ -15,22 +15,21 @@ pub enum Holes {
 }
 
 impl Holes {
-    /// The holes of `file`, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the answer does not
-    /// depend on what is cached.
+    /// The holes of `file`, by [`hole_bytes`].
     pub fn find(file: &File) -> Holes {
-        let bytes = file.metadata().map_or(0, |data| data.len());
-        match written_bytes(file, bytes) {
-            Some(0) if bytes > 0 => Holes::All,
-            Some(written) if written < bytes => Holes::Some,
-            _ => Holes::None,
+        match hole_bytes(file) {
+            0 => Holes::None,
+            bytes if file.metadata().is_ok_and(|data| data.len() == bytes) => Holes::All,
+            _ => Holes::Some,
         }
     }
 }
 
-/// Bytes of `file` in holes; 0 if unknown.
+/// Bytes of `file` in holes, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the answer does not
+/// depend on cached pages. 0 if unknown.
 pub fn hole_bytes(file: &File) -> u64 {
     let bytes = file.metadata().map_or(0, |data| data.len());
-    written_bytes(file, bytes).map_or(0, |written| bytes - written)
+    written_bytes(file, bytes).map_or(0, |written| bytes.saturating_sub(written))
 }
 
 /// Allocated and written bytes among the first `bytes` of `file`; `None` if the filesystem lacks

@@ -1,10 +1,10 @@
 //! Pages that stay in the page cache when files are dropped from it: other programs map them.
 
 use std::fs::File;
-use std::ops::Range;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
+use filemap_job::merge_ranges;
 use filemap_job::program::Job;
 use filemap_kernel::residency::cached_ranges;
 use filemap_kernel::{Error as KernelError, cold_cache};
@@ -12,7 +12,7 @@ use filemap_kernel::{Error as KernelError, cold_cache};
 use crate::error::Error;
 
 /// Drops the files of `job` from the page cache, and has `job` begin with the pages that stay, as
-/// each run on this machine will. Returns a sentence about them; `None` if there are none.
+/// each run on this machine does. Returns a warning about these pages, if any.
 ///
 /// # Errors
 /// A signal ends this command.
@@ -33,7 +33,7 @@ pub fn keep_retained_pages(job: &mut Job) -> Result<Option<String>, Error> {
         names.push(named.name.clone());
         let kept = ranges.iter().map(|[first, count]| PageIndex(*first)..PageIndex(first + count));
         named.file.cached.extend(kept);
-        named.file.cached = merge(std::mem::take(&mut named.file.cached));
+        named.file.cached = merge_ranges(std::mem::take(&mut named.file.cached));
     }
     let others = names.len().saturating_sub(1);
     Ok(names.into_iter().next().filter(|_| pages > 0).map(|first| {
@@ -43,29 +43,4 @@ pub fn keep_retained_pages(job: &mut Job) -> Result<Option<String>, Error> {
              the predictions have them cached too"
         )
     }))
-}
-
-/// `ranges` in order and without overlaps.
-fn merge(mut ranges: Vec<Range<PageIndex>>) -> Vec<Range<PageIndex>> {
-    ranges.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<PageIndex>> = Vec::new();
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn overlapping_ranges_are_one() {
-        let range = |(first, end)| PageIndex(first)..PageIndex(end);
-        let merged = merge([(8, 9), (0, 4), (3, 6), (6, 7)].map(range).to_vec());
-        assert_eq!(merged, [(0, 7), (8, 9)].map(range));
-    }
 }

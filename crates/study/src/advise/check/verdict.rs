@@ -121,7 +121,9 @@ fn misprediction(now: &TrialOutcome, plain: &CheckVariant, hole_pages: u64) -> O
     let predicted = now.data_pages_read as f64;
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
-    let is_near = (least - tolerance..=most + tolerance).contains(&predicted);
+    if (least - tolerance..=most + tolerance).contains(&predicted) {
+        return None;
+    }
     let reason = if predicted > most && predicted - hole_pages as f64 <= most + tolerance {
         format!(
             "Its files have {} pages in holes, which the model reads and the kernel fills without \
@@ -133,16 +135,14 @@ fn misprediction(now: &TrialOutcome, plain: &CheckVariant, hole_pages: u64) -> O
          hold for it."
             .to_string()
     };
-    (!is_near).then(|| {
-        format!(
-            "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has \
-             {}. {reason}",
-            number(plain.pages_read.median),
-            number(least),
-            number(most),
-            number(predicted)
-        )
-    })
+    Some(format!(
+        "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has {}. \
+         {reason}",
+        number(plain.pages_read.median),
+        number(least),
+        number(most),
+        number(predicted)
+    ))
 }
 
 /// The fastest variant, as a sentence.
