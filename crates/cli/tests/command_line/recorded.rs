@@ -126,26 +126,47 @@ fn recording_of_changes_has_touched_pages() {
     }
     const IN_FILE: u64 = 1024;
     const OPEN: usize = 128;
+    const MAX_ATTEMPTS: usize = 5;
     let place = Place::new("record_changes");
     let [program, data] = place.lookups();
     let file = File::options().write(true).open(&data).expect("it was written");
     file.set_len(IN_FILE * 4096).and_then(|()| file.sync_all()).expect("it can be cut");
     let words: [&str; 3] = [&program, &data, "6000"];
-    let Some(events) = recorded_with(&place, "r", "--changes", &words) else { return };
-    let touched = touches(&events, &data);
+    // Below 1 % of the touches, pages that stay mapped for longer are not reported.
+    let mut missed = None;
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(events) = recorded_with(&place, "r", "--changes", &words) else { return };
+        fs::remove_file(place.scratch.path("r")).expect("it was written");
+        let touched = touches(&events, &data);
+        assert!(touched.len() > 5000, "{} of 6000 touches", touched.len());
+        missed = missed_touch(&touched, pages_of(IN_FILE, 6000), OPEN);
+        if missed.is_none() {
+            return;
+        }
+    }
+    panic!("touch was missed: {missed:?}");
+}
+
+/// The first of `pages` that `touched` lacks although `most_open` others were touched since its
+/// last touch: the page, and how many others.
+fn missed_touch(
+    touched: &[u64],
+    pages: impl Iterator<Item = u64>,
+    most_open: usize,
+) -> Option<(u64, Option<usize>)> {
     let mut touches = touched.iter().peekable();
     let mut last: Vec<u64> = Vec::new();
-    for page in pages_of(IN_FILE, 6000) {
-        let age = last.iter().rev().position(|event| *event == page);
-        match touches.next_if_eq(&&page) {
-            Some(_) => {}
-            None => assert!(age.is_some_and(|age| age < OPEN), "page {page} of age {age:?}"),
+    for page in pages {
+        let age = last.iter().rev().position(|seen| *seen == page);
+        let is_touched = touches.next_if_eq(&&page).is_some();
+        if !is_touched && age.is_none_or(|age| age >= most_open) {
+            return Some((page, age));
         }
         last.retain(|seen| *seen != page);
         last.push(page);
     }
     assert_eq!(touches.next(), None);
-    assert!(touched.len() > 5000, "{} of 6000 touches", touched.len());
+    None
 }
 
 /// Without permission to reclaim pages of a process, recording does not start.
