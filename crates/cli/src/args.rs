@@ -363,8 +363,8 @@ pub struct GovernArgs {
     /// ~/.local/state].
     #[arg(long, value_name = "DIR", conflicts_with = "release")]
     pub memory: Option<PathBuf>,
-    /// Recording, or answer of advise --json, by which the files in it are governed in place of
-    /// what is remembered of them.
+    /// Recording, or answer of advise --json, that governs the files in it instead of their
+    /// touch histories.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["release", "forget"])]
     pub plan: Option<String>,
     /// Read what this recording has of each file, in file order, while PROGRAM starts, or at once

@@ -79,28 +79,25 @@ impl EventRow<'_> {
     }
 }
 
-/// Calls `row` for each event of a thread on a file that `reader` reads, in order. Returns the
-/// number of rows.
+/// Calls `row` for each event of a thread on a file that `reader` reads, in order.
 ///
 /// # Errors
 /// If the recording cannot be read, or an error of `row`.
 pub fn for_each_row<R: Read, E: From<Error>>(
     reader: &mut Reader<R>,
     mut row: impl FnMut(&EventRow<'_>) -> Result<(), E>,
-) -> Result<u64, E> {
+) -> Result<(), E> {
     let mut table = EventTable {
         page_size: reader.header().page_size,
         has_times: reader.header().clock != NO_CLOCK,
         ..EventTable::default()
     };
-    let mut rows = 0;
     for event in reader.by_ref() {
         if let Some(next) = table.row(&event?) {
             row(&next)?;
-            rows += 1;
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// What the references in events mean.
@@ -144,7 +141,7 @@ struct Subject {
 }
 
 impl EventTable {
-    /// The row of `event`, if it is of a thread on a file.
+    /// The row of `event`; `None` if no thread used a file in it.
     fn row(&mut self, event: &Event) -> Option<EventRow<'_>> {
         self.add(event);
         if !event.kind.is_of_thread() {

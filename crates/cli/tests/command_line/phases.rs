@@ -76,21 +76,17 @@ fn the_kernel_counts_its_phases() {
 #[test]
 fn sleeps_split_queries() {
     let scratch = Scratch::new("phases_queries");
-    let job = |more: &str| {
-        format!(
-            "[[file]]\nname = 'a'\nsize = '64m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
-             [[mapping]]\nname = 'a'\nopen = 'a'\n[[thread]]\n{more}\n\
-             [[thread.phase]]\nmapping = 'a'\nadvice = 'random'\n\
-             [[thread.phase]]\nmapping = 'a'\nworkload = 'random'\naccesses = 3\n\
-             [[thread.phase]]\nsleep_ns = 1000000\n\
-             [[thread.phase]]\nmapping = 'a'\nworkload = 'stride:40'\naccesses = 9\n"
-        )
-    };
-    let path = scratch.file("job.toml", job("repeat = 5").replace("advice =", "madvise ="));
+    let job = "[[file]]\nname = 'a'\nsize = '64m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+        [[mapping]]\nname = 'a'\nopen = 'a'\n[[thread]]\nrepeat = 5\n\
+        [[thread.phase]]\nmapping = 'a'\nmadvise = 'random'\n\
+        [[thread.phase]]\nmapping = 'a'\nworkload = 'random'\naccesses = 3\n\
+        [[thread.phase]]\nsleep_ns = 1000000\n\
+        [[thread.phase]]\nmapping = 'a'\nworkload = 'stride:40'\naccesses = 9\n";
+    let path = scratch.file("job.toml", job);
     let record = json(&format!("run {path} --json -"));
     let run = &record["runs"][0];
     let queries = &run["queries"];
-    // The first and the last are cut by the ends of the thread, not by a sleep; five sleeps.
+    // Five sleeps; the first and the last query end with the thread.
     assert_eq!(queries["count"], 6);
     let slept = 5 * 1_000_000;
     let took = run["elapsed_ns"].as_u64().unwrap() - slept;

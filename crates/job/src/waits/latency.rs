@@ -147,7 +147,7 @@ impl Latency {
 mod tests {
     use super::*;
 
-    fn of(samples: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+    fn histogram_of(samples: impl IntoIterator<Item = u64>) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::default();
         samples.into_iter().for_each(|ns| histogram.add(ns));
         histogram
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_samples() {
-        assert_eq!(Latency::from_histogram(&of([])), None);
-        let latency = Latency::from_histogram(&of(1..=10_000)).unwrap();
+        assert_eq!(Latency::from_histogram(&histogram_of([])), None);
+        let latency = Latency::from_histogram(&histogram_of(1..=10_000)).unwrap();
         assert_eq!((latency.count, latency.max_ns, latency.sum_ns), (10_000, 10_000, 50_005_000));
         for (found, exact) in
             [(latency.p50_ns, 5000), (latency.p99_ns, 9900), (latency.p999_ns, 9990)]
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn longest_are_kept_and_words_return() {
-        let all = of((1..=90).map(|_| 50).chain([1000, 2000, 3000]));
+        let all = histogram_of((1..=90).map(|_| 50).chain([1000, 2000, 3000]));
         let faults = Latency::from_histogram(&all.longest(3)).unwrap();
         assert_eq!((faults.count, faults.max_ns), (3, 3000));
         assert!(faults.p50_ns.abs_diff(2000) < 70, "{faults:?}");
         assert_eq!(all.longest(93), all);
         assert_eq!(LatencyHistogram::from_words(&all.words()), all);
-        let mut both = of([7]);
-        both.merge(&of([9, 1 << 40]));
-        assert_eq!(both, of([7, 9, 1 << 40]));
+        let mut both = histogram_of([7]);
+        both.merge(&histogram_of([9, 1 << 40]));
+        assert_eq!(both, histogram_of([7, 9, 1 << 40]));
     }
 }

@@ -47,10 +47,12 @@ pub fn main_if_child() {
 /// Interval at which the kernel flushes memory cgroup statistics.
 const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_INTERVAL_NS);
 
-/// Commands to a waiting child: allocate a page; hold its anonymous memory and read what is cached
-/// at the beginning; or begin.
+/// Command to a waiting child: allocate a page.
 const HOLD_OWN_PAGE: u8 = 0;
+/// Command to a waiting child: begin the steps.
 const BEGIN: u8 = 1;
+/// Command to a waiting child: allocate the anonymous memory that the job holds at the beginning,
+/// and fill the page cache.
 const READ_CACHED: u8 = 2;
 
 /// A child that has opened and mapped its files and waits; killed on drop.
@@ -125,8 +127,8 @@ impl Probe {
         self.child.send(&[HOLD_OWN_PAGE]);
     }
 
-    /// Makes the child read what is cached at the beginning, and waits for it. Its anonymous memory
-    /// is held before that.
+    /// Makes the child allocate its anonymous memory and then fill the page cache as the job
+    /// begins, and waits for it.
     ///
     /// # Errors
     /// A file cannot be read; [`Error::ChildKilled`].

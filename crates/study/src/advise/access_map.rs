@@ -15,15 +15,16 @@ use maud::html;
 use serde::{Deserialize, Serialize};
 
 /// Maximum columns of a map; at least half of them are used by a run that does not end early.
-const COLUMNS: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
 /// Maximum rows of a map.
-const ROWS: u64 = 48;
+const MAX_ROWS: u64 = 48;
 
-/// Rows that accesses are counted in, of which those that hold any become the rows of the map.
-const FINE_ROWS: u64 = ROWS * 64;
+/// Rows that accesses are counted in. The map shows the span of rows that hold any, merged to
+/// [`MAX_ROWS`].
+const FINE_ROWS: u64 = MAX_ROWS * 64;
 
-/// Time of a column at first, in nanoseconds. It doubles as the run goes on.
+/// Initial duration of a column, in nanoseconds. It doubles when a run outgrows the columns.
 const FIRST_COLUMN_NS: u64 = 1 << 10;
 
 /// Maximum number of maps: the files with most accesses.
@@ -86,7 +87,7 @@ impl<'j> AccessMapLog<'j> {
         // The same for all files, so that their maps have one axis of time.
         let all = self.cells.iter().flat_map(BTreeMap::keys);
         let columns = all.map(|(column, _)| *column).max()? + 1;
-        let together = (last + 1 - first).div_ceil(ROWS);
+        let together = (last + 1 - first).div_ceil(MAX_ROWS);
         let rows = (last + 1 - first).div_ceil(together);
         let mut map = AccessMap {
             file: self.job.files[file].name.clone(),
@@ -110,7 +111,7 @@ impl Log for AccessMapLog<'_> {
     }
 
     fn at(&mut self, _: usize, now_ns: u64) {
-        while now_ns / self.column_ns >= COLUMNS as u64 {
+        while now_ns / self.column_ns >= MAX_COLUMNS as u64 {
             self.column_ns *= 2;
             for cells in &mut self.cells {
                 let mut wider = BTreeMap::new();
@@ -140,8 +141,8 @@ impl AccessMap {
     /// Whether it can be drawn: a record may have been edited.
     fn is_sound(&self) -> bool {
         let rows = self.cells.first().map_or(0, Vec::len);
-        (1..=COLUMNS).contains(&self.cells.len())
-            && (1..=ROWS as usize).contains(&rows)
+        (1..=MAX_COLUMNS).contains(&self.cells.len())
+            && (1..=MAX_ROWS as usize).contains(&rows)
             && self.cells.iter().all(|column| column.len() == rows)
             && (1..1 << 40).contains(&self.row_pages)
             && (1..1 << 56).contains(&self.column_ns)
