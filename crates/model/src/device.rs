@@ -19,8 +19,9 @@ const REQUEST_FOLIOS: u64 = 256;
 
 /// A device and its requests in flight.
 ///
-/// Up to the queue depth, request latencies overlap; transfers share the bandwidth one after the
-/// other. Requests therefore complete in submission order.
+/// Up to the queue depth, request latencies overlap. What a request keeps the device busy for, its
+/// transfer and `request_ns`, is served one after the other. Requests therefore complete in
+/// submission order.
 #[derive(Debug)]
 pub struct Device {
     profile: profile::DeviceProfile,
@@ -160,11 +161,13 @@ impl Device {
     }
 
     /// Submits an O_DIRECT read of `bytes` bytes at `now_ns`, after the requests in flight. Returns
-    /// when its last byte arrives. Latencies overlap, so the number of requests does not matter.
+    /// when its last byte arrives. Latencies overlap.
     pub fn read_direct(&mut self, bytes: u64, now_ns: u64) -> u64 {
         let pages = PageCount(bytes.div_ceil(self.page_size));
         let first_byte_ns = now_ns.saturating_add(self.profile.latency_ns);
-        let transfer_ns = self.transfer_ns(pages, pages.0);
+        let requests = pages.0.div_ceil(REQUEST_FOLIOS).max(1);
+        let more_ns = self.profile.request_ns.saturating_mul(requests - 1);
+        let transfer_ns = self.service_ns(pages, pages.0).saturating_add(more_ns);
         self.busy_until_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
         self.busy_until_ns
     }
@@ -195,10 +198,10 @@ impl Device {
     #[inline(always)]
     fn request_run(&self, pending: PendingRun, file: FileId, from_ns: u64) -> RequestRun {
         let PendingRun { start, pages, each, requests, .. } = pending;
-        let last_ns = self.transfer_ns(pending.last_request_pages(), pending.last_segments());
+        let last_ns = self.service_ns(pending.last_request_pages(), pending.last_segments());
         let each_ns = match requests {
             1 => last_ns,
-            _ => self.transfer_ns(each, REQUEST_FOLIOS),
+            _ => self.service_ns(each, REQUEST_FOLIOS),
         };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
@@ -247,7 +250,8 @@ impl Device {
         }
     }
 
-    fn transfer_ns(&self, pages: PageCount, segments: u64) -> u64 {
+    /// Time for which a request of `pages` pages in `segments` segments keeps the device busy.
+    fn service_ns(&self, pages: PageCount, segments: u64) -> u64 {
         let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always fits a 64-bit division.
@@ -258,7 +262,8 @@ impl Device {
                 u64::try_from(long).unwrap_or(u64::MAX)
             }
         };
-        bytes_ns.saturating_add(self.profile.segment_ns.saturating_mul(segments))
+        let segments_ns = self.profile.segment_ns.saturating_mul(segments);
+        bytes_ns.saturating_add(segments_ns).saturating_add(self.profile.request_ns)
     }
 
     /// The next pages that have arrived by `now_ns`, and when the last of them did. `is_awaited`

@@ -127,6 +127,7 @@ fn costs(profile: &Profile, page_size: u64) -> Costs {
     let bytes_ns = u128::from(page_size) * 1_000_000_000 / u128::from(device.bandwidth_bytes);
     let transfer_ns = u64::try_from(bytes_ns).unwrap_or(u64::MAX);
     let page_ns = transfer_ns.saturating_add(device.segment_ns).saturating_add(cost.add_page_ns);
-    let fault_ns = device.latency_ns.saturating_add(page_ns).saturating_add(cost.fault_ns);
+    let request_ns = device.latency_ns.saturating_add(device.request_ns);
+    let fault_ns = request_ns.saturating_add(page_ns).saturating_add(cost.fault_ns);
     Costs { fault_ns, page_ns }
 }

@@ -100,6 +100,7 @@ pub fn device(sparse: bool, profile: &Profile) -> DeviceProfile {
         latency_ns: 0,
         bandwidth_bytes: u64::MAX,
         segment_ns: 0,
+        request_ns: 0,
         ring_entries: None,
         ..profile.device
     }

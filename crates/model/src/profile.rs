@@ -31,6 +31,10 @@ const fn yes() -> bool {
     true
 }
 
+const fn is_zero(ns: &u64) -> bool {
+    *ns == 0
+}
+
 /// A block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +50,10 @@ pub struct DeviceProfile {
     /// Nanoseconds per segment of a request; each folio is one.
     #[serde(default)]
     pub segment_ns: u64,
+    /// Nanoseconds that each request keeps the device from serving others, in addition to its
+    /// transfer: at most one request per this time is served, however many are in flight.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub request_ns: u64,
     /// Ring entries of a device that reports completions in batches: a request takes one per
     /// segment and two more. At least 1; absent if each request completes separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,6 +221,7 @@ impl Profile {
             queue_depth: 32,
             io_bytes: 1 << 20,
             segment_ns: 0,
+            request_ns: 0,
             ring_entries: None,
         },
         cost: CpuCosts {
@@ -262,6 +271,7 @@ impl Profile {
         let times = [
             ("latency_ns", device.latency_ns),
             ("segment_ns", device.segment_ns),
+            ("request_ns", device.request_ns),
             ("itlb.call_ns", profile.itlb.call_ns),
             ("walk_ns", profile.itlb.walk_ns),
             ("first.hit_ns", profile.itlb.first.hit_ns),

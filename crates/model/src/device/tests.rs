@@ -22,10 +22,11 @@ impl ReferenceDevice {
             let first_byte_ns = now_ns.max(place_ns) + self.profile.latency_ns;
             let busy_ns = self.requests.last().map_or(0, |last| last.1);
             let bytes = (folios << run.order.0) * 4096;
-            let transfer_ns = (bytes * 1_000_000_000).div_ceil(self.profile.bandwidth_bytes)
-                + self.profile.segment_ns * folios;
+            let service_ns = (bytes * 1_000_000_000).div_ceil(self.profile.bandwidth_bytes)
+                + self.profile.segment_ns * folios
+                + self.profile.request_ns;
             let start = run.start.0 + (first << run.order.0);
-            self.requests.push((start, first_byte_ns.max(busy_ns) + transfer_ns));
+            self.requests.push((start, first_byte_ns.max(busy_ns) + service_ns));
         }
     }
 }
@@ -37,6 +38,7 @@ fn devices(rng: &mut Rng) -> (Device, ReferenceDevice) {
         bandwidth_bytes: rng.pick(&[1_000_000_007, 1_300_000_000, 40_000_000_000]),
         queue_depth: rng.pick(&[1, 2, 5, 32]),
         segment_ns: rng.pick(&[0, 0, 13]),
+        request_ns: rng.pick(&[0, 0, 9_000, 333_333]),
         ..Profile::DEFAULT.device
     };
     (Device::new(profile, 4096), ReferenceDevice { profile, requests: Vec::new() })
