@@ -4,6 +4,7 @@ mod direct_reads;
 mod jobs;
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,8 +13,10 @@ use filemap_core::units::PageCount;
 use filemap_job::program::ProgramStep;
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-use self::direct_reads::DirectReads;
-pub use self::direct_reads::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
+pub use self::direct_reads::{
+    DIRECT_BYTES, DirectFile, DirectSample, IN_FLIGHT, REQUEST_ENTRIES, REQUEST_SEGMENTS,
+    ring_entries,
+};
 pub use self::jobs::{CallBench, CallSample};
 pub use self::jobs::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};
 pub use self::jobs::{WakeBench, WakeSample};
@@ -34,6 +37,9 @@ const MAX_WINDOWS: u64 = 256;
 
 /// CPU costs are the minimum over at most this many tries; slower tries were preempted.
 const MAX_TRIES: u32 = 5;
+
+/// Pages of the longer reads that measure copying.
+const COPIED_PAGES: u64 = 16;
 
 /// Default fault-around size in bytes.
 const AROUND_BYTES: u64 = 64 << 10;
@@ -70,11 +76,12 @@ pub struct DeviceSample {
     pub window_pages: u64,
     /// Adding a page to the page cache, without the device.
     pub add_page_ns: f64,
-    /// A read that bypasses the page cache, one at a time: the median for each of [`DIRECT_BYTES`].
-    pub direct_ns: [f64; DIRECT_BYTES.len()],
-    /// Time between the completions of two such reads, the second issued at half of the time of the
-    /// first, relative to the time of one read: 0 when both complete together.
-    pub apart: f64,
+    /// A `read(2)` of a cached page.
+    pub read_ns: f64,
+    /// Each page more that is copied by it.
+    pub copy_page_ns: f64,
+    /// Reads that bypass the page cache.
+    pub direct: DirectSample,
 }
 
 impl CalibrationFile {
@@ -100,11 +107,6 @@ impl CalibrationFile {
         &self.storage
     }
 
-    /// Number of entries in the device's request ring, if the kernel reports it.
-    pub fn ring_entries(&self) -> Option<u32> {
-        direct_reads::ring_entries(&self.path)
-    }
-
     /// Measures everything once.
     ///
     /// # Errors
@@ -122,12 +124,34 @@ impl CalibrationFile {
         let covered = self.windows(&mut sample)?;
         self.arounds(covered, &mut sample)?;
         self.touches(covered, &mut sample)?;
+        self.copies(covered, &mut sample)?;
         sample.add_page_ns = self.added_ns()?;
         self.make_cold()?;
-        let direct = DirectReads::open(&self.path, self.pages * page_size())?;
-        sample.direct_ns = direct.sequential_ns()?;
-        sample.apart = direct.completion_gap()?;
+        sample.direct = DirectFile::open(&self.path)?.sample()?;
         Ok(sample)
+    }
+
+    /// Reads of one and of many pages among the first `covered`, which are cached.
+    fn copies(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
+        let mut fastest_ns = [f64::INFINITY; 2];
+        let mut memory = vec![0u8; (COPIED_PAGES * page_size()) as usize];
+        for _ in 0..MAX_TRIES {
+            for (best_ns, pages) in fastest_ns.iter_mut().zip([1, COPIED_PAGES]) {
+                let reads = (covered / pages).clamp(1, SINGLES);
+                let start = Instant::now();
+                for number in 0..reads {
+                    let offset = shuffled(number, reads) * (covered / reads) * page_size();
+                    self.file
+                        .read_exact_at(&mut memory[..(pages * page_size()) as usize], offset)
+                        .map_err(|error| Error::os("read", &self.path, error))?;
+                }
+                *best_ns = best_ns.min(start.elapsed().as_nanos() as f64 / reads as f64);
+            }
+        }
+        let [one_ns, many_ns] = fastest_ns;
+        sample.copy_page_ns = ((many_ns - one_ns) / (COPIED_PAGES - 1) as f64).max(0.0);
+        sample.read_ns = one_ns;
+        Ok(())
     }
 
     /// Reads single cold pages, then maps them again while nothing else is cached.

@@ -1,5 +1,6 @@
 //! Block devices in virtual time.
 
+mod closed_loop;
 mod queue;
 mod ring;
 #[cfg(test)]
@@ -10,6 +11,7 @@ use std::collections::VecDeque;
 use filemap_core::cache::FolioRun;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
+pub use self::closed_loop::closed_loop_ns;
 use self::ring::Ring;
 use crate::profile;
 

@@ -1,5 +1,7 @@
 //! Faults and `read(2)` calls in progress: they can pause and resume later.
 
+use std::ops::Range;
+
 use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::{Lock, Log};
 use filemap_core::fault::read::{ReadCall, ReadView};
@@ -386,13 +388,32 @@ pub struct PendingRead {
     paused: Option<Step>,
     /// The last step read its page, which reclaim must not take before it resumes.
     has_read: bool,
+    /// Byte offsets in the file that are still to be copied.
+    left_bytes: Range<u64>,
 }
+
+/// Bytes that `copy_page_ns` of the machine profile is for.
+const COPIED_BYTES: u64 = 4096;
 
 impl PendingRead {
     /// A new read of access `number`.
     pub fn new(number: u64, offset: u64, bytes: u64, open: &OpenFile) -> PendingRead {
         let read = ReadCall::new(offset, bytes, open.size_bytes, &open.limits);
-        PendingRead { number, read, paused: None, has_read: false }
+        let left_bytes = offset..offset.saturating_add(bytes).min(open.size_bytes).max(offset);
+        PendingRead { number, read, paused: None, has_read: false, left_bytes }
+    }
+
+    /// Passes the time to copy the bytes before `end`; the device reads on meanwhile.
+    fn copy_before<C: PageCache>(&mut self, end: u64, world: &mut World<'_, C>) {
+        let end = end.clamp(self.left_bytes.start, self.left_bytes.end);
+        let bytes = u128::from(end - self.left_bytes.start);
+        self.left_bytes.start = end;
+        let copy_ns = u128::from(world.profile.cost.copy_page_ns) * bytes;
+        let copy_ns = u64::try_from(copy_ns / u128::from(COPIED_BYTES)).unwrap_or(u64::MAX);
+        if copy_ns > 0 {
+            world.advance(copy_ns);
+            world.process_completions();
+        }
     }
 
     /// Runs until it is done or has to pause.
@@ -426,8 +447,10 @@ impl PendingRead {
                 }),
             };
             let Some(step) = step else {
+                self.copy_before(u64::MAX, world);
                 return world.check_memory_limit(&process.tables).map(|()| None);
             };
+            self.copy_before(self.read.position().0 * open.limits.arch.page_size, world);
             let window = (step == Step::Read).then(|| self.read.window());
             let request = StepRequest { step, is_late, first: self.read.position(), window };
             if let Some(pause) = request.execute(open, world, process)? {

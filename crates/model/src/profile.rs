@@ -92,6 +92,12 @@ pub struct CpuCosts {
     /// Nanoseconds per zeroed page of a hole.
     #[serde(default)]
     pub zero_page_ns: u64,
+    /// Nanoseconds per `read(2)`, in addition to its pages.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub read_ns: u64,
+    /// Nanoseconds to copy a base page of 4 KiB in a `read(2)`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copy_page_ns: u64,
     /// Nanoseconds per page that reclaim evicts.
     #[serde(default)]
     pub evict_page_ns: u64,
@@ -134,6 +140,8 @@ impl CpuCosts {
             ("entry_ns", &mut self.entry_ns),
             ("fork_ns", &mut self.fork_ns),
             ("zero_page_ns", &mut self.zero_page_ns),
+            ("read_ns", &mut self.read_ns),
+            ("copy_page_ns", &mut self.copy_page_ns),
             ("evict_page_ns", &mut self.evict_page_ns),
             ("unmap_page_ns", &mut self.unmap_page_ns),
             ("keep_page_ns", &mut self.keep_page_ns),
@@ -235,6 +243,8 @@ impl Profile {
             protect_page_ns: None,
             fork_ns: CpuCosts::fork_ns(),
             zero_page_ns: 0,
+            read_ns: 0,
+            copy_page_ns: 0,
             evict_page_ns: 0,
             unmap_page_ns: 0,
             keep_page_ns: 0,

@@ -137,6 +137,7 @@ impl<C: PageCache> Task<'_, '_, C> {
     /// Begins to read `bytes` bytes at byte `offset` of `open`.
     pub fn begin_read(&mut self, offset: u64, bytes: u64, open: &OpenFile) -> PendingRead {
         let number = self.world.begin_access(open);
+        self.world.advance(self.world.profile.cost.read_ns);
         let (size, end) = (open.limits.arch.page_size, offset.saturating_add(bytes));
         let (first, end) = (offset / size, end.min(open.size_bytes).div_ceil(size));
         let pages = PageCount(end.saturating_sub(first));

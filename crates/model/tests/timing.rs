@@ -67,6 +67,28 @@ fn holes_are_read_from_no_device() {
 }
 
 #[test]
+fn reads_take_the_time_of_their_calls_and_copies() {
+    // 8 reads of 10,000 bytes, all of them cached by the first phase.
+    let job = filemap_job::JobSpec::from_toml(
+        "[[file]]\nname = 'f'\nsize = 80000\n[[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n\
+         phase = [{ open = 'o', workload = 'read-sequential', accesses = 1, bs = '80000b' }, \
+         { open = 'o', workload = 'read-sequential', accesses = 8, bs = '10000b' }]",
+    );
+    let job = job.unwrap().validate(None).unwrap();
+    let phase_ns = |change: fn(&mut Profile)| {
+        let mut profile = Profile::DEFAULT;
+        change(&mut profile);
+        let run = trace(&job, &profile, &mut ()).unwrap();
+        run.phases[1].elapsed_ns.unwrap()
+    };
+    let usual_ns = phase_ns(|_| ());
+    assert_eq!(phase_ns(|own| own.cost.read_ns = 300), usual_ns + 8 * 300);
+    // Bytes are copied, not pages: 80,000 of them, rounded down in each copy.
+    let copies_ns = phase_ns(|own| own.cost.copy_page_ns = 4096) - usual_ns;
+    assert_eq!(copies_ns, 80_000);
+}
+
+#[test]
 fn a_prompt_device_brings_all_requests_of_a_window_within_the_fault() {
     // A stride whose windows contain cached pages: each is read in several requests.
     let spec = JobFlags {

@@ -2,15 +2,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use filemap_job::random::Rng;
 use rustix::fs::{major, minor};
 use rustix::mm::{Advice, madvise};
 
-use super::shuffled;
+use super::{MIN_BYTES, shuffled};
 use crate::{Error, page_size};
 
 /// Read sizes in bytes.
@@ -19,9 +20,19 @@ pub const DIRECT_BYTES: [u64; 5] = [4 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 
 /// Number of reads of each of [`DIRECT_BYTES`].
 const READS: u64 = 32;
 
+/// Numbers of reads in flight for which the device is measured.
+pub const IN_FLIGHT: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Size of these reads, and the time for each number.
+const SINGLE_BYTES: u64 = 4 << 10;
+const IN_FLIGHT_TIME: Duration = Duration::from_millis(80);
+
 /// Size of the overlapping reads, and the number of pairs.
 const OVERLAPPING_BYTES: u64 = 4 << 20;
 const PAIRS: u64 = 16;
+
+/// Bytes that `st_blocks` counts in.
+const BLOCK_BYTES: u64 = 512;
 
 /// Buffers aligned to this get huge pages where available. Their requests then have few segments,
 /// like requests for large folios.
@@ -37,24 +48,100 @@ pub const REQUEST_ENTRIES: u32 = REQUEST_SEGMENTS + 2;
 /// number of segments.
 const INDIRECT_DESCRIPTORS: usize = 28;
 
-/// A file read with O_DIRECT.
-pub(super) struct DirectReads<'a> {
+/// A file read with O_DIRECT: neither what is cached nor what programs have mapped changes.
+#[derive(Debug)]
+pub struct DirectFile {
     file: File,
-    path: &'a Path,
+    path: PathBuf,
     bytes: u64,
 }
 
-impl<'a> DirectReads<'a> {
-    pub(super) fn open(path: &'a Path, bytes: u64) -> Result<Self, Error> {
+/// What the device alone takes, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DirectSample {
+    /// One read at a time: the median for each of [`DIRECT_BYTES`].
+    pub sequential_ns: [f64; DIRECT_BYTES.len()],
+    /// Time per read of 4 KiB with each of [`IN_FLIGHT`] in flight.
+    pub in_flight_ns: [f64; IN_FLIGHT.len()],
+    /// Time between the completions of two reads, the second issued at half of the time of the
+    /// first, relative to the time of one read: 0 when both complete together.
+    pub apart: f64,
+}
+
+impl DirectFile {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read with O_DIRECT, is smaller than [`MIN_BYTES`], or has holes, which need no
+    /// device.
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_DIRECT);
         let file =
             options.open(path).map_err(|error| Error::os("open with O_DIRECT", path, error))?;
-        Ok(DirectReads { file, path, bytes })
+        let found = file.metadata().map_err(|error| Error::os("look at", path, error))?;
+        let bytes = found.len();
+        if bytes < MIN_BYTES || found.blocks() * BLOCK_BYTES < bytes {
+            return Err(Error::unavailable(
+                format!("'{}' of {bytes} bytes as a file to measure its device", path.display()),
+                "name a file of 64 MiB or more without holes",
+            ));
+        }
+        let direct = DirectFile { file, path: path.to_owned(), bytes };
+        // Some filesystems accept the flag and refuse the reads.
+        direct.read(AlignedBuffer::new(SINGLE_BYTES).bytes(SINGLE_BYTES), 0)?;
+        Ok(direct)
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Measures everything once.
+    ///
+    /// # Errors
+    /// A read fails.
+    pub fn sample(&self) -> Result<DirectSample, Error> {
+        let mut sample = DirectSample {
+            sequential_ns: self.sequential_ns()?,
+            apart: self.completion_gap()?,
+            ..DirectSample::default()
+        };
+        for (ns, readers) in sample.in_flight_ns.iter_mut().zip(IN_FLIGHT) {
+            *ns = self.in_flight_ns(readers)?;
+        }
+        Ok(sample)
+    }
+
+    /// Time per read of 4 KiB at a random place, by `readers` threads that read one after the other.
+    fn in_flight_ns(&self, readers: u64) -> Result<f64, Error> {
+        let slots = self.bytes / SINGLE_BYTES;
+        let ready = Barrier::new(readers as usize);
+        let reads = |reader: u64| {
+            let mut memory = AlignedBuffer::new(SINGLE_BYTES);
+            let mut random = Rng(readers << 32 | reader);
+            ready.wait();
+            let start = Instant::now();
+            let mut count = 0u64;
+            while start.elapsed() < IN_FLIGHT_TIME {
+                self.read(memory.bytes(SINGLE_BYTES), random.below(slots) * SINGLE_BYTES)?;
+                count += 1;
+            }
+            Ok(count as f64 / start.elapsed().as_nanos() as f64)
+        };
+        let per_ns: f64 = thread::scope(|scope| {
+            let reads = &reads;
+            let threads: Vec<_> =
+                (0..readers).map(|reader| scope.spawn(move || reads(reader))).collect();
+            let rates = threads.into_iter().map(|reader| reader.join().expect("no read panics"));
+            rates.sum::<Result<f64, Error>>()
+        })?;
+        Ok(1.0 / per_ns.max(f64::MIN_POSITIVE))
     }
 
     /// Sequential reads: the median for each of [`DIRECT_BYTES`], in nanoseconds.
-    pub(super) fn sequential_ns(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
+    fn sequential_ns(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
         let mut memory = AlignedBuffer::new(DIRECT_BYTES[DIRECT_BYTES.len() - 1]);
         let mut median_ns = [0.0; DIRECT_BYTES.len()];
         for (ns, bytes) in median_ns.iter_mut().zip(DIRECT_BYTES) {
@@ -76,7 +163,7 @@ impl<'a> DirectReads<'a> {
     /// second read is issued at half of the time of the first: 1 means that the device serves them
     /// one after the other, 0.5 that they share it, and 0 that both complete together. The lower
     /// quartile over several pairs, since in some a thread was preempted.
-    pub(super) fn completion_gap(&self) -> Result<f64, Error> {
+    fn completion_gap(&self) -> Result<f64, Error> {
         let mut memories =
             [AlignedBuffer::new(OVERLAPPING_BYTES), AlignedBuffer::new(OVERLAPPING_BYTES)];
         let pairs = PAIRS.min(self.bytes / OVERLAPPING_BYTES / 3).max(1);
@@ -130,13 +217,13 @@ impl<'a> DirectReads<'a> {
     fn read(&self, memory: &mut [u8], offset: u64) -> Result<(), Error> {
         self.file
             .read_exact_at(memory, offset)
-            .map_err(|error| Error::os("read with O_DIRECT", self.path, error))
+            .map_err(|error| Error::os("read with O_DIRECT", &self.path, error))
     }
 }
 
 /// Number of entries in the request ring of the device of `path`; `None` if the kernel does not
 /// report the maximum number of requests.
-pub(super) fn ring_entries(path: &Path) -> Option<u32> {
+pub fn ring_entries(path: &Path) -> Option<u32> {
     let device = fs::metadata(path).ok()?.dev();
     let block = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     // A partition shares the queue of its disk.

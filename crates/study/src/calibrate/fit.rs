@@ -1,13 +1,15 @@
 //! Fits a machine profile to measured costs.
 
 use filemap_kernel::calibrate::{
-    CallSample, DIRECT_BYTES, DeviceSample, REQUEST_ENTRIES, REQUEST_SEGMENTS, ReclaimSample,
-    WakeSample,
+    CallSample, DIRECT_BYTES, DeviceSample, DirectSample, IN_FLIGHT, REQUEST_ENTRIES,
+    REQUEST_SEGMENTS, ReclaimSample, WakeSample,
 };
 use filemap_kernel::page_size;
+use filemap_model::device::closed_loop_ns;
 use filemap_model::{Profile, profile};
 
-use super::report::{DirectReads, MeasuredCost};
+use super::queue::fit_queue;
+use super::report::{DirectReads, MeasuredCost, ReadsInFlight};
 use crate::error::Error;
 use crate::stats;
 
@@ -15,6 +17,9 @@ use crate::stats;
 #[derive(Default)]
 pub struct Samples {
     pub file: Vec<DeviceSample>,
+    /// Direct reads of a file of another device, which is the one to measure; empty if it is that
+    /// of `file`.
+    pub other: Vec<DirectSample>,
     pub calls: Vec<CallSample>,
     pub reclaim: Vec<ReclaimSample>,
     pub wakes: Vec<WakeSample>,
@@ -61,13 +66,13 @@ impl Samples {
         io_bytes: u64,
         ring_entries: Option<u32>,
     ) -> Result<(Profile, Option<String>), Error> {
-        let apart = median(&self.file, |s| s.apart);
+        let apart = self.direct_median(|s| s.apart);
         let device = profile::DeviceProfile {
             io_bytes,
             ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
             ..Profile::DEFAULT.device
         };
-        let Fitted { device, cost } = fit_file(&self.file, device)?;
+        let Fitted { device, cost } = fit_file(self, device)?;
         let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
         let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
         let free_ns = median(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
@@ -89,6 +94,14 @@ impl Samples {
         Ok((profile, no_ring(ring_entries, apart)))
     }
 
+    /// Median over the direct reads of the device to measure.
+    fn direct_median(&self, figure: impl Fn(&DirectSample) -> f64) -> f64 {
+        match self.other.as_slice() {
+            [] => median(&self.file, |s| figure(&s.direct)),
+            other => median(other, figure),
+        }
+    }
+
     /// Rows of the report; without evictions if `is_unlimited`.
     pub fn costs(&self, is_unlimited: bool) -> Vec<MeasuredCost> {
         let (file, calls, wakes) = (self.file.as_slice(), &self.calls, &self.wakes);
@@ -97,9 +110,13 @@ impl Samples {
             cost(file, "minor fault, one page mapped", |s| s.minor_ns),
             cost(file, "each page more that fault-around maps", map_page_ns),
             cost(file, "major fault, a single cold page", |s| s.single_ns),
-            cost(file, "of it beyond a direct read of the page", |s| s.single_ns - s.direct_ns[0]),
+            cost(file, "of it beyond a direct read of the page", |s| {
+                s.single_ns - s.direct.sequential_ns[0]
+            }),
             cost(file, "page added to the cache, without the device", |s| s.add_page_ns),
             cost(file, "major fault, a window of the readahead size", |s| s.window_ns),
+            cost(file, "read(2) of a cached page", |s| s.read_ns),
+            cost(file, "of it each page more", |s| s.copy_page_ns),
             cost(calls, "mprotect of a mapping without entries", |s| s.call),
             cost(calls, "each entry that munmap takes away", |s| s.entry),
             cost(calls, "each entry that mprotect changes", |s| s.protect),
@@ -116,10 +133,33 @@ impl Samples {
     /// Direct reads of each request size.
     pub fn direct(&self) -> Vec<DirectReads> {
         let cost_of = |(number, bytes)| {
-            let ns = sample(self.file.iter().map(|sample| sample.direct_ns[number]));
+            let ns = self.direct_sample(|sample| sample.sequential_ns[number]);
             DirectReads { bytes, ns }
         };
         DIRECT_BYTES.into_iter().enumerate().map(cost_of).collect()
+    }
+
+    /// Reads of 4 KiB by the number of them in flight, beside what the device of `profile` takes.
+    pub fn in_flight(&self, profile: &Profile) -> Vec<ReadsInFlight> {
+        let own_ns = closed_loop_ns(profile.device, page_size(), 1);
+        let measured_ns = self.direct_median(|sample| sample.in_flight_ns[0]);
+        // The latency of the profile is that of a fault: longer than that of a direct read.
+        let more_ns = (own_ns - measured_ns).round() as i64;
+        let latency_ns = profile.device.latency_ns.saturating_add_signed(-more_ns);
+        let device = profile::DeviceProfile { latency_ns, ..profile.device };
+        let row = |(number, requests)| ReadsInFlight {
+            requests,
+            ns: self.direct_sample(|sample| sample.in_flight_ns[number]),
+            fitted_ns: closed_loop_ns(device, page_size(), requests),
+        };
+        IN_FLIGHT.into_iter().enumerate().map(row).collect()
+    }
+
+    fn direct_sample(&self, figure: impl Fn(&DirectSample) -> f64) -> stats::SampleStats {
+        match self.other.as_slice() {
+            [] => sample(self.file.iter().map(|own| figure(&own.direct))),
+            other => sample(other.iter().map(figure)),
+        }
     }
 }
 
@@ -133,12 +173,14 @@ struct Fitted {
     cost: profile::CpuCosts,
 }
 
-/// Fits the medians of `samples`; `device` supplies the parameters that are read from sysfs.
-fn fit_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<Fitted, Error> {
+/// Fits the medians of `all`; `device` supplies the parameters that are read from sysfs.
+fn fit_file(all: &Samples, device: profile::DeviceProfile) -> Result<Fitted, Error> {
+    let samples = all.file.as_slice();
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
     let add_page = median(samples, |s| s.add_page_ns);
+    let copy_page = median(samples, |s| s.copy_page_ns);
     // A fault that misses is retried, so it enters twice.
     let own = touch + 2.0 * fault;
     let DeviceSample { window_pages, around_pages, .. } = samples[0];
@@ -155,15 +197,38 @@ fn fit_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<
                 .to_string(),
         ));
     }
-    let latency = single - page_ns;
-    let transfer = transfer_ns(samples, page_bytes).min(page_ns);
-    let waited = device.ring_entries.map_or(0.0, |entries| latency / pages_together(entries));
-    let whole = |ns: f64| ns.round() as u64;
+    let own_direct = |figure: fn(&DirectSample) -> f64| median(samples, |s| figure(&s.direct));
+    let transfer = transfer_ns(own_direct, page_bytes).min(page_ns);
+    let single_direct = |s: &DirectSample| s.sequential_ns[0];
+    // A fault takes longer than a direct read by the same time on every device.
+    let single = single + all.direct_median(single_direct) - own_direct(single_direct);
+    let device_transfer = match all.other.as_slice() {
+        [] => transfer,
+        other => transfer_ns(|figure| median(other, figure), page_bytes),
+    };
+    let bandwidth_bytes = (page_bytes * 1e9 / device_transfer).round() as u64;
+    let in_flight_ns: Vec<f64> =
+        (0..IN_FLIGHT.len()).map(|at| all.direct_median(|s| s.in_flight_ns[at])).collect();
+    let device = fit_queue(profile::DeviceProfile { bandwidth_bytes, ..device }, &in_flight_ns);
+    let request = device.request_ns as f64;
+    let segment = if all.other.is_empty() {
+        let waited = device
+            .ring_entries
+            .map_or(0.0, |entries| (single - page_ns - request).max(0.0) / pages_together(entries));
+        // A window of several requests takes what each of them needs, a single page that of one.
+        let requests = (pages / f64::from(REQUEST_SEGMENTS)).ceil();
+        page_ns - transfer - waited - request * (requests - 1.0) / (pages - 1.0)
+    } else {
+        // What the windows of one device wait for says nothing about another one.
+        0.0
+    };
+    let segment = segment.max(0.0);
+    let latency = single - device_transfer - segment - request;
+    let whole = |ns: f64| ns.max(0.0).round() as u64;
     Ok(Fitted {
         device: profile::DeviceProfile {
             latency_ns: whole(latency),
-            bandwidth_bytes: whole(page_bytes * 1e9 / transfer),
-            segment_ns: whole((page_ns - transfer - waited).max(0.0)),
+            segment_ns: whole(segment),
             ..device
         },
         cost: profile::CpuCosts {
@@ -172,6 +237,8 @@ fn fit_file(samples: &[DeviceSample], device: profile::DeviceProfile) -> Result<
             map_page_ns: whole(map_page),
             add_page_ns: 0,
             add_folio_ns: whole(add_page),
+            read_ns: whole(median(samples, |s| s.read_ns) - copy_page - touch),
+            copy_page_ns: whole(copy_page),
             ..Profile::DEFAULT.cost
         },
     })
@@ -183,11 +250,12 @@ fn pages_together(entries: u32) -> f64 {
     f64::from((entries / REQUEST_ENTRIES).max(1) * REQUEST_SEGMENTS)
 }
 
-/// Transfer time of a page: the slope between the longest and the shortest direct read.
-fn transfer_ns(samples: &[DeviceSample], page_bytes: f64) -> f64 {
-    let last = DIRECT_BYTES.len() - 1;
-    let more_ns = median(samples, |s| s.direct_ns[last] - s.direct_ns[0]);
-    more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[last] - DIRECT_BYTES[0]) as f64
+/// Transfer time of a page: the slope between the longest and the shortest direct read, whose
+/// medians `median_of` has.
+fn transfer_ns(median_of: impl Fn(fn(&DirectSample) -> f64) -> f64, page_bytes: f64) -> f64 {
+    const LAST: usize = DIRECT_BYTES.len() - 1;
+    let more_ns = median_of(|s| s.sequential_ns[LAST] - s.sequential_ns[0]);
+    more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[LAST] - DIRECT_BYTES[0]) as f64
 }
 
 /// Cost of each further page that fault-around maps.

@@ -1,13 +1,14 @@
 //! Measures the device and fault costs of this machine, and how well they predict times.
 
 mod fit;
+mod queue;
 mod report;
 
 use filemap_job::program::Rounds;
 use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Run, SizeText};
 use filemap_kernel::calibrate::{
-    CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench,
+    CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench, ring_entries,
 };
 use filemap_kernel::engine::{HostKernel, PreparedJob, host_environment, temporary_directory};
 use filemap_kernel::storage::io_bytes;
@@ -83,7 +84,8 @@ pub fn calibrate(
         samples.wakes.push(wakes.sample()?);
         progress.advance();
     }
-    let (profile, no_ring) = samples.profile(io_bytes(bench.path())?, bench.ring_entries())?;
+    let (profile, no_ring) =
+        samples.profile(io_bytes(bench.path())?, ring_entries(bench.path()))?;
     let text = profile_text(&profile);
     keep(&text)?;
     let unlimited = reclaim.unlimited().map(|reason| {
@@ -97,6 +99,7 @@ pub fn calibrate(
         profile_toml: text,
         costs: samples.costs(unlimited.is_some()),
         direct: samples.direct(),
+        in_flight: samples.in_flight(&profile),
         warnings: no_ring.into_iter().chain(unlimited).collect(),
         footer: footer(&bench, &profile, &asked),
         kept: asked.kept,
@@ -176,8 +179,8 @@ impl Timed {
 fn profile_text(profile: &Profile) -> String {
     let text = toml::to_string(profile).expect("a profile has numbers only");
     format!(
-        "# Measured by filemap calibrate; queue_depth and itlb are assumed. What is added to the cache\n\
-         # takes its time by the folio (add_folio_ns), and none by the page (add_page_ns).\n{text}"
+        "# Measured by filemap calibrate; itlb is assumed. What is added to the cache takes its time\n\
+         # by the folio (add_folio_ns), and none by the page (add_page_ns).\n{text}"
     )
 }
 

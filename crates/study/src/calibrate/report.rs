@@ -27,6 +27,9 @@ pub struct CalibrateRecord {
     pub costs: Vec<MeasuredCost>,
     /// Direct reads by request size.
     pub direct: Vec<DirectReads>,
+    /// Direct reads of 4 KiB by the number of them in flight.
+    #[serde(default)]
+    pub in_flight: Vec<ReadsInFlight>,
     /// Jobs with measured and predicted times.
     pub rows: Vec<PredictedJob>,
     pub median_error_percent: Option<f64>,
@@ -57,6 +60,17 @@ pub struct DirectReads {
     pub ns: SampleStats,
 }
 
+/// Direct reads of 4 KiB at random places, with a constant number of them in flight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadsInFlight {
+    /// How many are in flight.
+    pub requests: u64,
+    /// Time per read in each round, in nanoseconds.
+    pub ns: SampleStats,
+    /// The same by the fitted device, whose `request_ns` and `queue_depth` come from all rows.
+    pub fitted_ns: f64,
+}
+
 /// Measured and predicted time of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedJob {
@@ -81,6 +95,13 @@ const DIRECT: [Column<DirectReads>; 3] = [
     text_column("read", |own| format_size(own.bytes).into()),
     figure_column("us", |own| fixed(Some(own.ns.median / 1000.0), 1)),
     figure_column("GB/s", |own| fixed(Some(own.bytes as f64 / own.ns.median), 2)),
+];
+
+const IN_FLIGHT: [Column<ReadsInFlight>; 4] = [
+    text_column("in flight", |own| own.requests.to_string().into()),
+    figure_column("us per read", |own| fixed(Some(own.ns.median / 1000.0), 1)),
+    figure_column("fitted", |own| fixed(Some(own.fitted_ns / 1000.0), 1)),
+    figure_column("reads/s", |own| number((1e9 / own.ns.median).round()).into()),
 ];
 
 const ROWS: [Column<PredictedJob>; 6] = [
@@ -152,10 +173,12 @@ impl CalibrateRecord {
             _ => "No rows were measured.".to_string(),
         };
         let reads = "The device alone, one read at a time, bypassing the page cache:";
+        let in_flight = "The same with several reads of 4 KiB in flight, and the fitted device:";
         let mut parts = vec![
             Part::Heading("Costs of this machine".to_string()),
             Part::Table(text_table("Nanoseconds, over the rounds:", &COSTS, &self.costs)),
             Part::Table(text_table(reads, &DIRECT, &self.direct)),
+            Part::Table(text_table(in_flight, &IN_FLIGHT, &self.in_flight)),
             Part::Heading("Predicted and measured".to_string()),
             Part::Table(text_table("Seconds:", &ROWS, &self.rows)),
             Part::Paragraph(conclusion),
