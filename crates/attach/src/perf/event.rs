@@ -1,6 +1,7 @@
 //! Attributes and descriptors of perf events.
 
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -138,6 +139,18 @@ pub(crate) fn lost_records(event: &OwnedFd) -> u64 {
     match rustix::io::read(event, &mut counts) {
         Ok(16) => u64::from_ne_bytes(*counts.last_chunk().expect("sixteen bytes")),
         _ => 0,
+    }
+}
+
+/// `PERF_EVENT_IOC_SET_FILTER`
+const SET_FILTER: u64 = 0x4008_2406;
+
+/// Makes a tracepoint event, and those inherited from it, report only what `filter` matches.
+pub(crate) fn set_filter(event: &OwnedFd, filter: &CStr) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the kernel reads the text up to its NUL.
+    match unsafe { libc::ioctl(event.as_raw_fd(), SET_FILTER as _, filter.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

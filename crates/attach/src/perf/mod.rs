@@ -5,6 +5,8 @@ mod record;
 mod ring;
 mod rings;
 
-pub(crate) use event::{Attributes, Flag, each_thread, enable, lost_records, open, open_into};
+pub(crate) use event::{
+    Attributes, Flag, each_thread, enable, lost_records, open, open_into, set_filter,
+};
 pub(crate) use record::{PerfRecord, RecordKind};
 pub(crate) use rings::{COUNT_SW_DUMMY, OWN_THREAD, RingConfig, RingSpec, Rings};

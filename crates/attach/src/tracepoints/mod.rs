@@ -41,11 +41,18 @@ pub enum TraceEventKind {
         is_write: bool,
     },
     /// Page cache lookup of a read (`filemap_get_pages`), by page index. A read in several steps
-    /// reports each with the same `last`, which may be past the end of the file.
+    /// reports each with the same `last`, which may be past the end of the file. A step that ends
+    /// at a page which is still being read is not reported, also not if it is the first.
     Read {
         file: FileId,
         first: u64,
         last: u64,
+    },
+    /// Entry of read(2), or of pread64(2) with its offset, of more than 4096 bytes.
+    ReadCall {
+        fd: u64,
+        length_bytes: u64,
+        offset_bytes: Option<u64>,
     },
     /// A range was mapped, replacing any previous mapping there, or its protection changed.
     Map(MappedRange),
@@ -172,9 +179,13 @@ impl Tracepoints {
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
         let mut opened = Vec::new();
         for (cpu, targets) in self.rings.targets() {
-            for (attributes, is_fault) in self.points.attributes() {
-                let target = targets[usize::from(is_fault)];
-                opened.push(perf::open_into(target, &attributes.with_flags(flags), tid, cpu)?);
+            for spec in self.points.events() {
+                let target = targets[usize::from(spec.is_fault)];
+                let event = perf::open_into(target, &spec.attributes.with_flags(flags), tid, cpu)?;
+                if let Some(filter) = spec.filter {
+                    perf::set_filter(&event, filter)?;
+                }
+                opened.push(event);
             }
         }
         self.events.append(&mut opened);

@@ -1,5 +1,6 @@
 //! Table of the tracepoints in use, their fields, and the events they decode to.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -35,13 +36,30 @@ fn decode_fault(values: &FieldValues) -> TraceEventKind {
 /// `MLOCK_ONFAULT` of mlock2(2).
 const MLOCK_ONFAULT: u64 = 1;
 
-const TRACEPOINTS: [TracepointSpec; 18] = [
+/// The calls of these tracepoints that matter, as a filter of the kernel: only reads of several
+/// pages can have an untraced beginning.
+const FILTERS: [(&str, &CStr); 2] =
+    [("syscalls/sys_enter_read", c"count > 4096"), ("syscalls/sys_enter_pread64", c"count > 4096")];
+
+const TRACEPOINTS: [TracepointSpec; 20] = [
     ("exceptions/page_fault_user", &["address", "error_code"], decode_fault, true),
     ("exceptions/page_fault_kernel", &["address", "error_code"], decode_fault, true),
     (
         "filemap/mm_filemap_get_pages",
         &["s_dev", "i_ino", "index", "last_index"],
         |v| TraceEventKind::Read { file: decode_file_id(v[0], v[1]), first: v[2], last: v[3] },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_read",
+        &["fd", "count"],
+        |v| TraceEventKind::ReadCall { fd: v[0], length_bytes: v[1], offset_bytes: None },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_pread64",
+        &["fd", "count", "pos"],
+        |v| TraceEventKind::ReadCall { fd: v[0], length_bytes: v[1], offset_bytes: Some(v[2]) },
         false,
     ),
     ("syscalls/sys_enter_mmap", &["flags"], |v| TraceEventKind::MmapCall { flags: v[0] }, false),
@@ -143,6 +161,16 @@ struct Tracepoint {
     fields: Vec<Field>,
     decode: fn(&FieldValues) -> TraceEventKind,
     is_fault: bool,
+    filter: Option<&'static CStr>,
+}
+
+/// One perf event to open.
+#[derive(Debug)]
+pub struct EventSpec {
+    pub attributes: Attributes,
+    pub is_fault: bool,
+    /// Which of its occurrences the kernel reports; all without it.
+    pub filter: Option<&'static CStr>,
 }
 
 /// The tracepoints available in this kernel.
@@ -167,7 +195,8 @@ impl TracepointTable {
                 let format = text("format")?;
                 let fields = fields.iter().map(|name| find_field(&format, name));
                 let fields = fields.collect::<Option<_>>()?;
-                Some(Tracepoint { id, fields, decode: says, is_fault: is_needed })
+                let filter = FILTERS.iter().find(|(of, _)| *of == name).map(|(_, filter)| *filter);
+                Some(Tracepoint { id, fields, decode: says, is_fault: is_needed, filter })
             };
             match point() {
                 Some(point) => found.tracepoints.push(point),
@@ -187,18 +216,19 @@ impl TracepointTable {
         &self.missing
     }
 
-    /// Attributes of all events, inherited by children, and whether each reports faults. The first
-    /// is the dummy event that reports mappings and processes.
-    pub fn attributes(&self) -> impl Iterator<Item = (Attributes, bool)> {
+    /// All events, inherited by children. The first is the dummy event that reports mappings and
+    /// processes.
+    pub fn events(&self) -> impl Iterator<Item = EventSpec> {
         let inherited = |kind, config| {
             Attributes::new(kind, config).with_flags(&[Flag::Inherit]).with_wakeup_bytes(1)
         };
         let tells = inherited(Attributes::SOFTWARE, COUNT_SW_DUMMY).with_flags(&METADATA_FLAGS);
         let points = self.tracepoints.iter().map(move |point| {
             let attributes = inherited(Attributes::TRACEPOINT, point.id).with_sample(SAMPLE_RAW);
-            (attributes, point.is_fault)
+            EventSpec { attributes, is_fault: point.is_fault, filter: point.filter }
         });
-        [(tells, false)].into_iter().chain(points)
+        let tells = EventSpec { attributes: tells, is_fault: false, filter: None };
+        [tells].into_iter().chain(points)
     }
 
     /// Decodes raw tracepoint data, whose first two bytes are the tracepoint ID (`common_type`).
@@ -251,7 +281,13 @@ mod tests {
     fn decodes_tracepoint_record() {
         let fields = [8, 16].map(|offset| Field { offset, bytes: 8 }).to_vec();
         let points = TracepointTable {
-            tracepoints: vec![Tracepoint { id: 77, fields, decode: decode_fault, is_fault: true }],
+            tracepoints: vec![Tracepoint {
+                id: 77,
+                fields,
+                decode: decode_fault,
+                is_fault: true,
+                filter: None,
+            }],
             missing: vec![],
         };
         let mut bytes = [0; 32];

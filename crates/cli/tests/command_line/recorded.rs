@@ -115,6 +115,33 @@ fn a_recording_has_each_first_touch_in_order() {
     assert!(!events.iter().any(|event| matches!(event.kind, EventKind::Lost { .. })));
 }
 
+/// A read whose first pages are still being read ahead is recorded from its beginning, although the
+/// kernel does not report the lookup of these pages.
+#[test]
+fn a_recording_has_the_beginning_of_each_read() {
+    let place = Place::new("record_reads");
+    let [_, data] = place.lookups();
+    let (size, input) = (132 << 10, format!("if={data}"));
+    let words = ["dd", &input, "of=/dev/null", "bs=132k", "status=none"];
+    for run in 0..5 {
+        let Some(events) = recorded(&place, &run.to_string(), &words) else { return };
+        let starts = events.iter().filter_map(|event| match event.kind {
+            EventKind::Read { offset_bytes, length_bytes, .. } if length_bytes > 0 => {
+                Some(offset_bytes)
+            }
+            _ => None,
+        });
+        let starts: Vec<u64> = starts.collect();
+        if starts.is_empty() {
+            skip("reads are recorded as root only");
+            return;
+        }
+        let expected: Vec<u64> =
+            (0..(PAGES * 4096).div_ceil(size)).map(|read| read * size).collect();
+        assert_eq!(starts, expected, "run {run}");
+    }
+}
+
 /// Each touch of a page is recorded that is not among the 128 pages before it.
 #[test]
 fn recording_of_changes_has_touched_pages() {

@@ -19,6 +19,14 @@ const MAX_DEFERRED: usize = 4096;
 /// Maximum files that are not recorded whose reason is kept.
 const MAX_EXCLUDED: usize = 4096;
 
+/// A read(2), or a pread(2) with its offset, that a thread entered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadCall {
+    pub fd: u64,
+    pub length_bytes: u64,
+    pub offset_bytes: Option<u64>,
+}
+
 impl ProcessTracker {
     /// execve(2) returned without a new program: the deferred reads are this program's own.
     pub(super) fn on_exec_return(&mut self, pid: u32) {
@@ -32,10 +40,12 @@ impl ProcessTracker {
     }
 
     pub(super) fn on_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
+        let call = self.read_calls.remove(&event.tid);
+        let first = call.map_or(first, |call| self.read_start(call, event, (file, first, last)));
         let previous = self.reads.insert(event.tid, (file, first, last));
         // A read(2) in several steps is reported at each step, with the same last page.
-        let is_continued =
-            previous.is_some_and(|(same, from, to)| (same, to) == (file, last) && from < first);
+        let is_continued = call.is_none()
+            && previous.is_some_and(|(same, from, to)| (same, to) == (file, last) && from < first);
         if is_continued {
             return;
         }
@@ -44,6 +54,37 @@ impl ProcessTracker {
         } else {
             self.add_read(event, file, first, last);
         }
+    }
+
+    /// The first page of a read, of which `first` is the first that was reported.
+    ///
+    /// The kernel does not report the step of a read that ends at a page which is still being read,
+    /// as the pages of a window that was read ahead are. What the system call asks for does not
+    /// depend on that. read(2) does not have its offset: only its last byte's page is known, and
+    /// the offset is taken to be the largest that ends there, as is exact for aligned reads.
+    fn read_start(&self, call: ReadCall, event: &TraceEvent, read: (FileId, u64, u64)) -> u64 {
+        let (file, first, last) = read;
+        let end = (last + 1).saturating_mul(self.page_bytes);
+        let start = match call.offset_bytes {
+            Some(offset) if (offset + call.length_bytes).div_ceil(self.page_bytes) == last + 1 => {
+                offset / self.page_bytes
+            }
+            Some(_) => return first,
+            None => end.saturating_sub(call.length_bytes) / self.page_bytes,
+        };
+        // A read(2) may have been of something else before this lookup, such as a socket. If the file
+        // is closed by now, reading on where the thread's last read ended is evidence too.
+        let continues = || {
+            let last_read = self.reads.get(&event.tid);
+            last_read.is_some_and(|(of, _, to)| *of == file && *to + 1 == start)
+        };
+        let is_of_file = || {
+            let data = || fs::metadata(format!("/proc/{}/fd/{}", event.pid, call.fd));
+            call.offset_bytes.is_some()
+                || continues()
+                || data().is_ok_and(|data| data.is_file() && data.ino() == file.inode)
+        };
+        if start < first && is_of_file() { start } else { first }
     }
 
     pub(super) fn defer(&mut self, event: &TraceEvent) {

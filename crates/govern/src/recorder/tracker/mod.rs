@@ -15,6 +15,7 @@ use filemap_recording::assembly::{Action, Observation, ObservedFile, ProcessImag
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
 use super::single_pages::{LateMappings, SinglePages, is_of_system};
+use files::ReadCall;
 use process::TrackedProcess;
 
 /// `MAP_LOCKED` in the flags of a mapping.
@@ -52,6 +53,8 @@ pub struct ProcessTracker {
     locked_pages: u64,
     /// By thread: file, first and last page of the last read.
     reads: HashMap<u32, (FileId, u64, u64)>,
+    /// By thread: the read(2) or pread(2) that it entered, until its first lookup of a page.
+    read_calls: HashMap<u32, ReadCall>,
     observations: Vec<Observation>,
     /// PID and time of the madvise(2) calls that this process injected.
     own_advice: Vec<(u32, u64)>,
@@ -90,6 +93,7 @@ impl ProcessTracker {
             populating: HashMap::new(),
             locked_pages: 0,
             reads: HashMap::new(),
+            read_calls: HashMap::new(),
             observations: Vec::new(),
             own_advice: Vec::new(),
             advised_files: HashMap::new(),
@@ -311,6 +315,10 @@ impl ProcessTracker {
                 self.add_if_recorded(&event, Action::Touch { address, is_write });
             }
             TraceEventKind::Read { file, first, last } => self.on_read(&event, file, first, last),
+            TraceEventKind::ReadCall { fd, length_bytes, offset_bytes } => {
+                let call = ReadCall { fd, length_bytes, offset_bytes };
+                self.read_calls.insert(event.tid, call);
+            }
             TraceEventKind::Map(ref map) => self.on_map(&event, map),
             TraceEventKind::FadviseCall { offset_bytes, length_bytes: length, advice, .. } => {
                 if let (Some(open), Ok(advice)) = (self.advised_open(&event), u32::try_from(advice))
