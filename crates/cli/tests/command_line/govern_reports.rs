@@ -107,10 +107,12 @@ fn plain_and_governed_runs_are_compared() {
     assert_eq!(variants.collect::<Vec<_>>(), ["plain", "governed", "governed", "plain"]);
     assert_eq!(report["differences"], Value::Array(Vec::new()));
     assert_eq!(report["cells"][2]["verdict"], "not tested");
-    if report["files"].as_array().unwrap().is_empty() {
+    let files = report["files"].as_array().unwrap();
+    if files.is_empty() {
         skip(report["ungoverned"].as_str().expect("a reason"));
     } else {
-        assert_eq!(report["files"][0]["path"], data.as_str());
+        // Libraries of 1 MiB or more may be among them.
+        assert!(files.iter().any(|file| file["path"] == data.as_str()), "{files:?}");
     }
     assert!(place.statistics().is_empty());
 }
@@ -163,7 +165,9 @@ fn comparison_leaves_nothing() {
     running.signal("TERM");
     let output = running.output();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(143), 0), "{output:?}");
-    assert!(!fs::exists(format!("/proc/{child}")).unwrap());
+    // A zombie, which init has not reaped yet, has no command line.
+    let words = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    assert_eq!(String::from_utf8_lossy(&words), "", "process {child} runs on");
     assert!(place.statistics().is_empty());
     let left = [sleeping(1007), sleeping(1008)].concat();
     assert!(left.is_empty(), "the program's own children are gone too: {left:?}");
