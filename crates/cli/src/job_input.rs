@@ -3,7 +3,9 @@
 use std::fs::Metadata;
 
 use filemap_job::{JobFlags, JobSpec, format_size};
+use filemap_recording::convert::UnseenPages;
 use filemap_study::input;
+use filemap_study::job_input::{RecordedJob, UnseenTouches};
 pub use filemap_study::job_input::{JobInput, JobSource};
 
 use crate::error::Error;
@@ -37,9 +39,16 @@ fn read_source(path: &str) -> Result<JobSource, Error> {
         return Err(Error::Read { what: expected, path: path.to_string(), reason });
     }
     if recording::is_recording_path(path) {
-        let job = recording::read_job(path)?;
+        let job = recording::read_job(path, UnseenPages::Untouched)?;
         let approximations = job.approximations.iter().map(ToString::to_string).collect();
-        return Ok(JobSource::Recording(Box::new(job.program), approximations));
+        let unseen = if job.unseen_pages > 0 {
+            let spec = recording::read_job(path, UnseenPages::Touched)?.program;
+            Some(UnseenTouches { pages: job.unseen_pages, spec })
+        } else {
+            None
+        };
+        let job = RecordedJob { spec: job.program, approximations, unseen };
+        return Ok(JobSource::Recording(Box::new(job)));
     }
     if data.len() > input::MAX_JOB_BYTES {
         let reason = format!(

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_kernel::storage::{Storage, layer_file};
-use filemap_recording::convert::{self, Conversion, ExistingFile};
+use filemap_recording::convert::{self, Conversion, ExistingFile, UnseenPages};
 use filemap_recording::{MAGIC, Reader};
 
 use crate::error::Error;
@@ -28,14 +28,14 @@ pub fn open(path: &str) -> Result<Reader<BufReader<File>>, Error> {
     Ok(Reader::new(BufReader::with_capacity(1 << 16, file), path)?)
 }
 
-/// Converts the recording at `path` to a job. Recorded files that still exist unchanged are
-/// referred to by path.
+/// Converts the recording at `path` to a job, with `unseen` for the pages that may have been
+/// touched. Recorded files that still exist unchanged are referred to by path.
 ///
 /// # Errors
 /// If it cannot be read, or has no file accesses.
-pub fn read_job(path: &str) -> Result<Conversion, Error> {
+pub fn read_job(path: &str, unseen: UnseenPages) -> Result<Conversion, Error> {
     let mut reader = open(path)?;
-    let mut conversion = convert::convert(&mut reader, &existing_file)?;
+    let mut conversion = convert::convert(&mut reader, &existing_file, unseen)?;
     // Without a file that could be asked, its device has the readahead and the folios, provided
     // that the recording was made on this machine.
     let is_own = rustix::system::uname().release().to_bytes() == reader.header().kernel.as_bytes();

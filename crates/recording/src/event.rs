@@ -187,6 +187,15 @@ pub enum EventKind {
         /// Number of pages; 0 if none was cached.
         pages: u64,
     },
+    /// Pages that were mapped together with a touched one before the recorder could have each
+    /// fault alone: the thread may have touched any of them by now. They are counted in the gap
+    /// [`GapKind::TouchedPages`].
+    Unseen {
+        /// The mapping.
+        mapping: u32,
+        /// The pages.
+        pages: MappingPages,
+    },
     /// Events were lost at this point.
     Lost {
         /// Their number.

@@ -237,6 +237,7 @@ impl EventTable {
                 let range = Some((0, size_bytes));
                 Subject { kind: "truncate", mapping: None, open: None, file, range }
             }
+            EventKind::Unseen { mapping, pages } => of_mapping("unseen", mapping, Some(pages)),
             EventKind::Touch { mapping, page, is_write } => {
                 let kind = if is_write { "write" } else { "touch" };
                 of_mapping(kind, mapping, Some(MappingPages { first: page, pages: 1 }))

@@ -28,6 +28,7 @@ const LOST: u8 = 18;
 const GAP: u8 = 19;
 const MEMORY: u8 = 20;
 const CACHED: u8 = 21;
+const UNSEEN: u8 = 22;
 
 /// Appends an event other than a touch: the byte of its kind, then its numbers and texts in order.
 pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
@@ -86,6 +87,9 @@ pub fn encode(bytes: &mut Vec<u8>, event: &EventKind) {
         }
         EventKind::Cached { file, first, pages } => {
             kind(CACHED, &[u64::from(*file), *first, *pages]);
+        }
+        EventKind::Unseen { mapping, pages: MappingPages { first, pages } } => {
+            kind(UNSEEN, &[u64::from(*mapping), *first, *pages]);
         }
         EventKind::Touch { .. } => unreachable!("touches are columns"),
     }
@@ -176,6 +180,10 @@ pub fn decode(bytes: &mut ByteReader<'_>) -> Result<EventKind, Problem> {
             first: bytes.number()?,
             pages: bytes.number()?,
         },
+        UNSEEN => {
+            let (mapping, pages) = (decode_mapping(bytes)?, decode_pages(bytes)?);
+            EventKind::Unseen { mapping, pages }
+        }
         kind => return Err(Problem::malformed(format!("there is an event of kind {kind}"))),
     })
 }

@@ -67,7 +67,8 @@ impl ReferenceCheck {
             EventKind::Unmap { mapping, part: None } => self.mapping_pages(*mapping).map(|_| ()),
             EventKind::Unmap { mapping, part: Some(pages) }
             | EventKind::Protect { mapping, pages, .. }
-            | EventKind::Madvise { mapping, pages, .. } => self.check_part(*mapping, *pages),
+            | EventKind::Madvise { mapping, pages, .. }
+            | EventKind::Unseen { mapping, pages } => self.check_part(*mapping, *pages),
             EventKind::Move { mapping, length_bytes, .. } => {
                 self.mapping_pages(*mapping)?;
                 self.mappings[*mapping as usize] = self.pages(*length_bytes)?;

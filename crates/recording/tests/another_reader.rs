@@ -45,6 +45,9 @@ fn words(event: &Event) -> String {
         EventKind::Madvise { mapping, pages: MappingPages { first, pages }, advice } => {
             format!("madvise {mapping} {first} {pages} {advice}")
         }
+        EventKind::Unseen { mapping, pages: MappingPages { first, pages } } => {
+            format!("unseen {mapping} {first} {pages}")
+        }
         EventKind::Fadvise { open, offset_bytes, length_bytes, advice } => {
             format!("fadvise {open} {offset_bytes} {length_bytes} {advice}")
         }

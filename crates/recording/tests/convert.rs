@@ -4,7 +4,7 @@ use std::path::Path;
 
 use filemap_job::{Job, JobSpec};
 use filemap_model::{Digest, Profile, trace};
-use filemap_recording::convert::{Conversion, ExistingFile, convert};
+use filemap_recording::convert::{Conversion, ExistingFile, UnseenPages, convert};
 use filemap_recording::{Event, EventKind, Header, MappingPages, Reader, RecordingMode, Writer};
 use proptest::prelude::*;
 
@@ -38,7 +38,8 @@ fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<ExistingFil
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(RecordingMode::Changes)).unwrap();
     events.iter().for_each(|event| writer.write(event).unwrap());
     let (bytes, _) = writer.finish().unwrap();
-    convert(&mut Reader::new(bytes.as_slice(), "r").unwrap(), existing).unwrap()
+    let mut reader = Reader::new(bytes.as_slice(), "r").unwrap();
+    convert(&mut reader, existing, UnseenPages::Untouched).unwrap()
 }
 
 fn converted(events: &[Event]) -> (Job, Vec<String>) {
@@ -261,7 +262,8 @@ fn a_recording_without_accesses_is_no_job() {
     begin(4).iter().for_each(|event| writer.write(event).unwrap());
     let (bytes, _) = writer.finish().unwrap();
     let convert_bytes = |bytes: &[u8]| {
-        convert(&mut Reader::new(bytes, "r").unwrap(), &nowhere).unwrap_err().to_string()
+        let mut reader = Reader::new(bytes, "r").unwrap();
+        convert(&mut reader, &nowhere, UnseenPages::Untouched).unwrap_err().to_string()
     };
     assert!(
         convert_bytes(&bytes).contains("it has no accesses to files"),
@@ -316,6 +318,7 @@ fn shift(what: &mut EventKind) {
         | EventKind::Protect { mapping, .. }
         | EventKind::Move { mapping, .. }
         | EventKind::Madvise { mapping, .. }
+        | EventKind::Unseen { mapping, .. }
         | EventKind::Touch { mapping, .. } => *mapping += 1,
         EventKind::File { .. } | EventKind::Lost { .. } | EventKind::Gap { .. } => {}
     }
@@ -424,6 +427,26 @@ fn memory_follows_the_recorded_samples() {
     fixed.fix_anonymous();
     assert_eq!(fixed.validate(None).unwrap().max_anonymous().0, 3);
     assert_eq!(program.validate(None).unwrap().max_anonymous().0, 13);
+}
+
+/// Pages that may have been touched unseen are touched at their place in the order, or not at all.
+#[test]
+fn unseen_pages_are_untouched_or_touched() {
+    let unseen = EventKind::Unseen { mapping: 0, pages: MappingPages { first: 8, pages: 3 } };
+    let mut all = begin(64);
+    all.extend(done(0, [(0, touch(0, 40)), (0, unseen), (0, touch(0, 9)), (0, touch(0, 20))]));
+    let mut writer =
+        Writer::new(Vec::new(), "r", &Header::new(RecordingMode::FirstTouches)).unwrap();
+    all.iter().for_each(|event| writer.write(event).unwrap());
+    let (bytes, _) = writer.finish().unwrap();
+    let pages = |unseen| {
+        let mut reader = Reader::new(bytes.as_slice(), "r").unwrap();
+        let job = convert(&mut reader, &nowhere, unseen).unwrap();
+        let list = job.program.thread[0].phase.iter().find_map(|phase| phase.pages.clone());
+        (job.unseen_pages, list.map(|pages| pages.to_vec()))
+    };
+    assert_eq!(pages(UnseenPages::Untouched), (3, Some(vec![40, 9, 20])));
+    assert_eq!(pages(UnseenPages::Touched), (3, Some(vec![40, 8, 9, 10, 9, 20])));
 }
 
 #[test]

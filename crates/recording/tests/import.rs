@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use filemap_recording::convert::{ExistingFile, convert};
+use filemap_recording::convert::{ExistingFile, UnseenPages, convert};
 use filemap_recording::import::{ImportStats, TraceFormat, import};
 use filemap_recording::{Event, EventKind, Reader};
 
@@ -74,7 +74,7 @@ fn a_trace_of_threads_and_a_fork() {
     assert_eq!(touched[&(3, 1)], [3]);
 
     let mut reader = Reader::new(bytes.as_slice(), "out").unwrap();
-    let job = convert(&mut reader, &nowhere).unwrap();
+    let job = convert(&mut reader, &nowhere, UnseenPages::Untouched).unwrap();
     let texts: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
     assert!(texts[0].contains("was imported and shows faults only"), "{texts:?}");
     assert!(texts.iter().any(|text| text.contains("1 mapping inherited by a fork")), "{texts:?}");

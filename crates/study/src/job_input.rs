@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use filemap_job::program::{FileSpec, THRASH};
 use filemap_job::{EngineKind, Job, JobFlags, JobSpec, KeyLines, Record, SizeText, shell_word};
-use filemap_model::Profile;
+use filemap_model::{Profile, trace};
+use filemap_report::units::{number, time};
 
 use crate::error::Error;
 use crate::file_contents::contents_of;
@@ -24,9 +25,28 @@ pub enum JobSource {
     Flags(Box<JobFlags>, KeyLines),
     /// A job file with tables.
     Tables(Box<JobSpec>),
-    /// A recording. Each sentence states an approximation: where the job differs from the recorded
-    /// program.
-    Recording(Box<JobSpec>, Vec<String>),
+    /// A recording.
+    Recording(Box<RecordedJob>),
+}
+
+/// The job of a recording.
+#[derive(Clone, Debug)]
+pub struct RecordedJob {
+    /// The job, with the touches that were seen.
+    pub spec: JobSpec,
+    /// Each sentence states an approximation: where the job differs from the recorded program.
+    pub approximations: Vec<String>,
+    /// The job with the touches that may have been missed, where they can change an answer.
+    pub unseen: Option<UnseenTouches>,
+}
+
+/// Touches that a recorder may have missed.
+#[derive(Clone, Debug)]
+pub struct UnseenTouches {
+    /// Their maximum number.
+    pub pages: u64,
+    /// The job with all of them.
+    pub spec: JobSpec,
 }
 
 impl Default for JobSource {
@@ -84,9 +104,8 @@ impl JobInput {
                 input::accesses_files(&mut spec)?;
                 return Ok(spec);
             }
-            JobSource::Tables(spec) | JobSource::Recording(spec, _) => {
-                (spec.as_ref().clone(), self.name())
-            }
+            JobSource::Tables(spec) => (spec.as_ref().clone(), self.name()),
+            JobSource::Recording(job) => (job.spec.clone(), self.name()),
         };
         let mut spec = tables.with_flags(&flags).map_err(|cause| with_flag(&name, cause))?;
         if flags.anonymous.is_some() && self.approximations().is_some() {
@@ -109,9 +128,24 @@ impl JobInput {
     /// Where the job of a recording differs from the recorded program; `None` for other jobs.
     pub fn approximations(&self) -> Option<&[String]> {
         match &self.source {
-            JobSource::Recording(_, approximations) => Some(approximations),
+            JobSource::Recording(job) => Some(&job.approximations),
             _ => None,
         }
+    }
+
+    /// This job with all touches that the recorder may have missed, and their number; `None` where
+    /// there are none that can change an answer.
+    ///
+    /// # Errors
+    /// As for [`JobInput::new`].
+    pub fn with_unseen_touches(&self) -> Result<Option<(JobInput, u64)>, Error> {
+        let JobSource::Recording(job) = &self.source else { return Ok(None) };
+        let Some(UnseenTouches { pages, spec }) = job.unseen.clone() else { return Ok(None) };
+        let approximations = job.approximations.clone();
+        let source =
+            JobSource::Recording(Box::new(RecordedJob { spec, approximations, unseen: None }));
+        let most = JobInput::new(self.path.as_deref(), source, self.flags.clone())?;
+        Ok(Some((most, pages)))
     }
 
     /// Fills in unset keys of `spec`, a variant of this job, from its existing files and this
@@ -404,6 +438,9 @@ impl PlannedJob<'_> {
         let PlannedJob { input, job, profile, warnings } = self;
         input.leave_lists(record);
         record.warnings = warnings.clone();
+        if let Some((most, pages)) = input.with_unseen_touches()? {
+            record.warnings.push(unseen_text(&most.plan()?.job, profile, pages)?);
+        }
         record.warnings.extend(job.idle_settings());
         record.warnings.extend(job.seed_warnings(seeds.unwrap_or(1)));
         let kernel = input.spec.kernel.as_deref();
@@ -415,6 +452,23 @@ impl PlannedJob<'_> {
         }
         Ok(())
     }
+}
+
+/// A warning: what the model has for `job`, in which all `pages` are touched that the recorder may
+/// have missed.
+fn unseen_text(job: &Job, profile: &Profile, pages: u64) -> Result<String, Error> {
+    let run = trace(job, profile, &mut ())?;
+    let read = run.counters.data_pages_read.unwrap_or_default();
+    let faults = run.counters.major_faults.unwrap_or_default();
+    Ok(format!(
+        "{} pages may have been touched unseen while the program was recorded, and are taken as \
+         not touched; with touches of all of them, the model has {} pages read, {} major faults \
+         and {}",
+        number(pages as f64),
+        number(read as f64),
+        number(faults as f64),
+        time(run.elapsed_ns.unwrap_or_default() as f64)
+    ))
 }
 
 #[cfg(test)]

@@ -69,6 +69,17 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     let bench =
         AdviseBench { program: &program, profile, files: &files, recorded, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
+    if let Some((most, pages)) = input.with_unseen_touches()? {
+        let mut program = most.plan()?.job;
+        if args.check {
+            keep_retained_pages(&mut program)?;
+        }
+        let files = FileFacts::of_job(&program, &selection(&args.files, is_recording));
+        let recorded = bench.recorded.clone();
+        let bench = AdviseBench { program: &program, files: &files, recorded, ..bench };
+        let (most, _) = bench.advice(path, shown.as_deref())?;
+        advice = advice.with_unseen(&most, pages);
+    }
     (advice.warnings, advice.start) = (warnings, start);
     let kernel = input.spec.kernel.clone();
     advice.warnings.extend(kernel_match::warnings(kernel.as_deref(), &[&program])?);

@@ -5,6 +5,7 @@ mod made;
 use std::io::{BufReader, Write};
 
 use filemap_job::format_size;
+use filemap_recording::convert::UnseenPages;
 use filemap_recording::import::{self, ImportStats, TraceFormat};
 
 use crate::args::RecordArgs;
@@ -54,7 +55,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
 fn show(path: &str) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
     let target = OutputFile::stdout()?;
-    let job = recording::read_job(path)?;
+    let job = recording::read_job(path, UnseenPages::Untouched)?;
     let mut text = String::new();
     for approximation in &job.approximations {
         text += &format!("# {approximation}.\n");

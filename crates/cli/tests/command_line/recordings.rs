@@ -52,6 +52,65 @@ fn happened(record: &Value) -> (Value, Value) {
     (record["runs"][0].clone(), record["summary"].clone())
 }
 
+/// A recording of 200 scattered touches, after 100 pages that may have been touched unseen.
+fn recording_with_unseen_pages() -> Vec<u8> {
+    let header = Header::new(RecordingMode::FirstTouches);
+    let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
+    let path = "/nowhere/data.bin".into();
+    let map = EventKind::Map {
+        open: 0,
+        address: 1 << 40,
+        length_bytes: 64 << 20,
+        offset_bytes: 0,
+        protection: 1,
+        flags: 1,
+    };
+    let pages = filemap_recording::MappingPages { first: 5000, pages: 100 };
+    let touch = |number: u64| EventKind::Touch {
+        mapping: 0,
+        page: number * 7919 % 4096,
+        is_write: false,
+    };
+    let kinds = [
+        EventKind::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() },
+        EventKind::Thread { process: 0, tid: 7 },
+        EventKind::File { path, size_bytes: 64 << 20, device: 1, inode: 1 },
+        EventKind::Open { file: 0 },
+        map,
+        EventKind::Unseen { mapping: 0, pages },
+    ];
+    for kind in kinds.into_iter().chain((0..200).map(touch)) {
+        writer.write(&Event { thread: 0, wait_ns: 0, kind }).unwrap();
+    }
+    let gap = EventKind::Gap { kind: filemap_recording::GapKind::TouchedPages, count: 100 };
+    writer.write(&Event { thread: 0, wait_ns: 0, kind: gap }).unwrap();
+    writer.finish().unwrap().0
+}
+
+/// Figures that rest on touches that may be missing are intervals.
+#[test]
+fn unseen_touches_make_intervals() {
+    let scratch = Scratch::new("recording_unseen");
+    let taken = scratch.file("r", recording_with_unseen_pages());
+    let settings = "--kernel 6.18 --read-ahead-kb 8192";
+    let advice = json(&format!("advise {taken} {settings} --json -"));
+    let unseen = &advice["unseen"];
+    let used = [&advice["pages_used"], &unseen["pages_used"]].map(|pages| pages.as_u64().unwrap());
+    assert_eq!((used, unseen["pages"].as_u64()), ([200, 300], Some(100)));
+    let words = advice["words"][0].as_str().unwrap();
+    assert!(words.contains("it touches 200 to 300 pages, and reads"), "{words}");
+    let record = json(&format!("run {taken} {settings} --json -"));
+    let least = record["runs"][0]["counters"]["data_pages_read"].as_u64().unwrap();
+    let warnings: Vec<&str> =
+        record["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let warned = warnings.iter().find(|text| text.starts_with("100 pages may have been touched"));
+    let warned = warned.unwrap_or_else(|| panic!("{warnings:?}"));
+    let most = unseen["now"]["data_pages_read"].as_u64().unwrap();
+    assert!(most > least, "{most} and {least}");
+    let shown = filemap_report::units::number(most as f64);
+    assert!(warned.contains(&format!("the model has {shown} pages read")), "{warned}");
+}
+
 #[test]
 fn recording_runs_like_its_job_file() {
     let scratch = Scratch::new("recording_runs");

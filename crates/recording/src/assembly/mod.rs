@@ -187,6 +187,12 @@ impl Assembly {
                     advice,
                 });
             }
+            &Action::Unseen { address, length } => {
+                self.each_part(observation, address, length, |mapping, pages| EventKind::Unseen {
+                    mapping,
+                    pages,
+                });
+            }
             Action::Touch { address, is_write } => {
                 let (page_bytes, is_write) = (self.page_bytes, *is_write);
                 if let Some((mapping, page)) = self.space(observation).page_at(*address, page_bytes)

@@ -69,6 +69,11 @@ pub enum Action {
         address: u64,
         is_write: bool,
     },
+    /// See [`crate::EventKind::Unseen`].
+    Unseen {
+        address: u64,
+        length: u64,
+    },
     Fadvise {
         open: u64,
         offset_bytes: u64,

@@ -21,6 +21,8 @@ impl fmt::Display for Approximation {
 #[derive(Debug, Default)]
 pub struct ApproximationCounts {
     pub moves: u64,
+    /// Pages of [`crate::EventKind::Unseen`].
+    pub unseen_pages: u64,
     pub protections: u64,
     pub parts: u64,
     pub truncations: u64,
@@ -80,6 +82,13 @@ impl ApproximationCounts {
             size(memory.most_pages),
             shown_bytes(memory.peak_bytes())
         ));
+    }
+
+    /// The number of pages that may have been touched unseen, or 0 if it is too small to change
+    /// an answer.
+    pub fn unseen_pages_that_matter(&self) -> u64 {
+        let matters = GapKind::TouchedPages.matters(self.unseen_pages, self.used_pages);
+        if matters { self.unseen_pages } else { 0 }
     }
 
     /// All differences, most important first.

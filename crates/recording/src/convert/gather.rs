@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use filemap_job::bounds::MAX_READ_BYTES;
 
+use super::UnseenPages;
 use super::advice::{self, EXECUTABLE, POPULATE, WILLNEED, WRITABLE};
 use super::approximation::ApproximationCounts;
 use super::drafts::{DraftStep, DraftSteps, DraftThread};
@@ -34,6 +35,7 @@ pub struct RecordedProgram {
     pub page_size: u64,
     pub machine: String,
     pub approximations: ApproximationCounts,
+    unseen: UnseenPages,
     /// The program name of each process.
     pub processes: Vec<String>,
     pub threads: Vec<DraftThread>,
@@ -59,13 +61,14 @@ pub struct RecordedProgram {
 }
 
 impl RecordedProgram {
-    pub fn new(header: &Header) -> RecordedProgram {
+    pub fn new(header: &Header, unseen: UnseenPages) -> RecordedProgram {
         let mut counts = ApproximationCounts::default();
         counts.set_header(header);
         RecordedProgram {
             page_size: header.page_size,
             machine: header.machine.clone(),
             approximations: counts,
+            unseen,
             processes: Vec::new(),
             threads: Vec::new(),
             files: Vec::new(),
@@ -116,6 +119,13 @@ impl RecordedProgram {
         match what {
             EventKind::Touch { mapping, page, is_write } => {
                 self.touch(thread, mapping, page, is_write)
+            }
+            EventKind::Unseen { mapping, pages: MappingPages { first, pages } } => {
+                self.approximations.unseen_pages += pages;
+                if self.unseen == UnseenPages::Touched {
+                    let touched = first..first.saturating_add(pages);
+                    touched.for_each(|page| self.touch(thread, mapping, page, false));
+                }
             }
             EventKind::File { path, size_bytes, device, .. } => {
                 self.add_file(path, size_bytes, device);

@@ -30,6 +30,18 @@ pub struct Conversion {
     pub approximations: Vec<Approximation>,
     /// The device (`st_dev`) of the most used file, if no file exists here any more.
     pub gone_device: Option<u64>,
+    /// The number of pages that may have been touched unseen, if that can change an answer; 0
+    /// otherwise.
+    pub unseen_pages: u64,
+}
+
+/// What a conversion takes the pages of [`crate::EventKind::Unseen`] for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnseenPages {
+    /// Not touched: the job has the fewest touches that the recording allows.
+    Untouched,
+    /// All touched, in page order: the job has the most.
+    Touched,
 }
 
 /// A file on this machine.
@@ -51,8 +63,9 @@ pub struct ExistingFile {
 pub fn convert<R: Read>(
     reader: &mut Reader<R>,
     existing: &dyn Fn(&Path) -> Option<ExistingFile>,
+    unseen: UnseenPages,
 ) -> Result<Conversion, Error> {
-    let mut gathered = RecordedProgram::new(reader.header());
+    let mut gathered = RecordedProgram::new(reader.header(), unseen);
     for event in reader.by_ref() {
         gathered.add(event?);
     }

@@ -81,6 +81,7 @@ impl RecordedProgram {
             program: spec,
             approximations: self.approximations.approximations(),
             gone_device: is_gone.then_some(device),
+            unseen_pages: self.approximations.unseen_pages_that_matter(),
         })
     }
 

@@ -10,7 +10,7 @@ KINDS = {  # numbers, then whether a text follows
     8: ("unmap", 3, ""), 9: ("protect", 4, ""), 10: ("move", 3, ""), 11: ("madvise", 4, ""),
     12: ("fadvise", 4, ""), 13: ("readahead", 3, ""), 14: ("read", 3, ""), 15: ("truncate", 2, ""),
     16: ("close", 1, ""), 17: ("exit", 1, ""), 18: ("lost", 1, ""), 19: ("gap", 2, ""),
-    20: ("memory", 3, ""), 21: ("cached", 3, ""),
+    20: ("memory", 3, ""), 21: ("cached", 3, ""), 22: ("unseen", 3, ""),
 }
 
 

@@ -18,7 +18,7 @@ pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
     let wait = prop_oneof![0u64..100, 100u64..1_000_000, any::<u64>()];
     let number = prop_oneof![Just(0), 0u64..5, 0u64..100_000, any::<u64>()];
     // Touches are the most frequent events.
-    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..22];
+    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..23];
     let text = proptest::collection::vec(any::<u8>(), 0..20);
     let draft = (kind, wait, [number.clone(), number.clone(), number.clone(), number], text);
     let draft =
@@ -72,6 +72,7 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                     9 => EventKind::Protect { mapping, pages: part(pages), protection: d as u32 },
                     10 => EventKind::Move { mapping, to: b, length_bytes: c.max(1) },
                     11 => EventKind::Madvise { mapping, pages: part(pages), advice: d as u32 },
+                    22 => EventKind::Unseen { mapping, pages: part(pages) },
                     _ => return None,
                 })
             }),

@@ -31,6 +31,7 @@ mod record;
 mod report;
 mod rules;
 mod source_changes;
+mod unseen;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -40,5 +41,5 @@ pub use self::change::{AdviceChange, AdviceTarget};
 pub use self::file_facts::{FileFacts, FileSelection};
 pub use self::outcome::TrialOutcome;
 pub use self::program_facts::ProgramFacts;
-pub use self::record::{AdviceTrial, AdviseRecord};
+pub use self::record::{AdviceTrial, AdviseRecord, UnseenAdvice};
 pub use filemap_job::file_contents::FileContents;

@@ -48,6 +48,10 @@ pub struct AdviseRecord {
     /// Distinct pages used of all files.
     #[serde(default)]
     pub pages_used: u64,
+    /// The other end of every figure if touches may be missing from the recording; `null`
+    /// otherwise.
+    #[serde(default)]
+    pub unseen: Option<UnseenAdvice>,
     /// The answer for each file, the most read first.
     pub files: Vec<FileAdvice>,
     /// Files that were read but get no answer. They count in all totals.
@@ -68,6 +72,21 @@ pub struct AdviseRecord {
     pub conditions: Vec<AdviceCondition>,
     /// Measured check of the answer; `null` without `--check`.
     pub check: Option<Check>,
+}
+
+/// What holds if the program touched all pages that it may have touched unseen by the recorder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UnseenAdvice {
+    /// The number of those pages.
+    pub pages: u64,
+    /// Distinct pages used then.
+    pub pages_used: u64,
+    /// The outcome then, without a change.
+    pub now: TrialOutcome,
+    /// The outcome then with the answer; `null` if there is no answer.
+    pub answer: Option<TrialOutcome>,
+    /// The best change then; `null` if nothing helps.
+    pub best: Option<String>,
 }
 
 /// A file and its answer.

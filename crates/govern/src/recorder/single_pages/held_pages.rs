@@ -59,19 +59,41 @@ impl HeldPages {
         self.more_arrive.get().copied().unwrap_or_default()
     }
 
-    /// The number of pages that were mapped without a fault of their own since `event`: touches of
-    /// them are invisible. `None` where the page table could not be read.
+    /// The pages that were mapped without a fault of their own since `event`: touches of them are
+    /// invisible. `None` where the page table could not be read.
     pub fn unfaulted_pages(
         &self,
         source: &EventSource,
         event: &TraceEvent,
         range: &MappedRange,
-    ) -> Option<u64> {
+    ) -> Option<UnfaultedPages> {
         let faulted = source.faulted_pages(event.pid, range, event.at_ns, self.at_ns);
         let page_bytes = page_size();
         let runs = self.mapped.as_ref()?.iter();
         let pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
-        Some(pages.filter(|page| !faulted.contains(page)).count() as u64)
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for page in pages.filter(|page| !faulted.contains(page)) {
+            match ranges.last_mut() {
+                Some(last) if last.end == page * page_bytes => last.end += page_bytes,
+                _ => ranges.push(page * page_bytes..(page + 1) * page_bytes),
+            }
+        }
+        Some(UnfaultedPages { at_ns: self.at_ns, ranges })
+    }
+}
+
+/// Pages that had a page table entry at some time without a fault of their own.
+pub struct UnfaultedPages {
+    /// When the page table was read.
+    pub at_ns: u64,
+    /// Their address ranges, in order.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl UnfaultedPages {
+    /// Their number.
+    pub fn count(&self) -> u64 {
+        count_pages(&self.ranges)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::journal::{AdviceJournal, start_ticks};
 use crate::recorder::file_filter::ProcessFile;
 use crate::run_directory::run_directory;
 use advised_mapping::AdvisedMapping;
-use held_pages::{DROP_INTERVAL, HeldPages};
+use held_pages::{DROP_INTERVAL, HeldPages, UnfaultedPages};
 pub use late::{LateFile, LateMappings, is_of_system};
 
 /// Time limit of an attempt to hold a thread: zero tries each thread of the process once.
@@ -82,6 +82,15 @@ pub struct SinglePages {
     pub refused: Option<Refusal>,
     /// Mappings that were touched before they were advised.
     late: LateMappings,
+    /// The pages of such mappings that may have been touched, as far as they are known.
+    unseen: Vec<UnseenTouches>,
+}
+
+/// Pages that a thread may have touched without a fault of their own.
+pub struct UnseenTouches {
+    pub pid: u32,
+    pub tid: u32,
+    pub pages: UnfaultedPages,
 }
 
 /// A call of madvise(2) that was injected, or may have been.
@@ -172,6 +181,7 @@ impl SinglePages {
             own: VecDeque::new(),
             refused: None,
             late: LateMappings::default(),
+            unseen: Vec::new(),
         }
     }
 
@@ -364,9 +374,12 @@ impl SinglePages {
         let faults = source.faulted_pages(event.pid, range, event.at_ns, until_ns).len() as u64;
         // Without the page table, each fault but the first may have mapped a page that an earlier
         // one had read.
-        let mut late_pages = unfaulted.unwrap_or(faults.saturating_sub(1));
+        let mut late_pages =
+            unfaulted.as_ref().map_or(faults.saturating_sub(1), UnfaultedPages::count);
         // Without a fault, the program populated the mapping itself.
         late_pages *= u64::from(is_retry || faults > 0);
+        let mut unseen: Vec<UnfaultedPages> =
+            unfaulted.into_iter().filter(|_| late_pages > 0).collect();
         let mut more_arrive = held.get().is_some_and(HeldPages::more_arrive);
         // Pages that other threads read meanwhile can only be dropped now.
         let mut last_cached = u64::MAX;
@@ -385,7 +398,8 @@ impl SinglePages {
                 break;
             }
             let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
-            late_pages += unfaulted.unwrap_or_default();
+            late_pages += unfaulted.as_ref().map_or(0, UnfaultedPages::count);
+            unseen.extend(unfaulted);
             more_arrive = held.get().is_some_and(HeldPages::more_arrive);
         }
         if !was_mapped_before {
@@ -394,6 +408,8 @@ impl SinglePages {
             if late_pages > 0 || more_arrive || was_missed {
                 self.late.add(range, late_pages.max(1));
             }
+            let touches = |pages| UnseenTouches { pid: event.pid, tid: event.tid, pages };
+            self.unseen.extend(unseen.into_iter().map(touches));
         }
     }
 
@@ -408,6 +424,14 @@ impl SinglePages {
     ) -> bool {
         let then = hold_and_drop(event.pid, range, file, held);
         self.inject(event, range, &SINGLE_PAGE_ADVICE, then)
+    }
+
+    /// Takes the pages that threads may have touched unseen until `at_ns`.
+    pub fn take_unseen(&mut self, at_ns: u64) -> Vec<UnseenTouches> {
+        let is_over = |touches: &UnseenTouches| touches.pages.at_ns <= at_ns;
+        let (taken, later) = std::mem::take(&mut self.unseen).into_iter().partition(is_over);
+        self.unseen = later;
+        taken
     }
 
     /// Mappings that were touched before they were advised, or never were.

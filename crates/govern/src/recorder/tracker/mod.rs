@@ -14,7 +14,7 @@ use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile, ProcessImage};
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
-use super::single_pages::{LateMappings, SinglePages, is_of_system};
+use super::single_pages::{LateMappings, SinglePages, UnseenTouches, is_of_system};
 use files::ReadCall;
 use process::TrackedProcess;
 
@@ -128,7 +128,11 @@ impl ProcessTracker {
         // Injected calls cause events themselves, which must be recognised as our own.
         self.act_on_new_events(is_over)?;
         for event in self.source.take_events(is_over) {
+            self.add_unseen(event.at_ns);
             self.translate(event);
+        }
+        if is_over {
+            self.add_unseen(u64::MAX);
         }
         Ok(std::mem::take(&mut self.observations))
     }
@@ -354,6 +358,21 @@ impl ProcessTracker {
                     }
                     (None, Err(_)) => {}
                 }
+            }
+        }
+    }
+
+    /// Adds the pages that may have been touched unseen until `at_ns`.
+    fn add_unseen(&mut self, at_ns: u64) {
+        for UnseenTouches { pid, tid, pages } in self.single.take_unseen(at_ns) {
+            let Some(process) = self.processes.get(&pid).filter(|known| known.is_recorded) else {
+                continue;
+            };
+            let process = (pid, process.image);
+            for range in pages.ranges {
+                let action =
+                    Action::Unseen { address: range.start, length: range.end - range.start };
+                self.observations.push(Observation { process, thread: tid, user_ns: 0, action });
             }
         }
     }

@@ -128,7 +128,7 @@ impl Check {
         };
         self.variants = variants.into_iter().map(variant).collect();
         self.differences = self.differences();
-        (self.verdict, self.text) = verdict::judge(&advice.now, &self);
+        (self.verdict, self.text) = verdict::judge(advice, &self);
         self
     }
 

@@ -1,7 +1,7 @@
 //! The verdict of a check.
 
 use super::{Check, CheckVariant, CheckVerdict, ELAPSED_NS, PAGES_READ};
-use crate::advise::TrialOutcome;
+use crate::advise::{AdviseRecord, TrialOutcome};
 use crate::explain::MIN_SHARE;
 use crate::trial::{RunSample, compare_samples};
 use crate::verdict::{Margin, SIGNIFICANCE_LEVEL, Verdict, least_p_value};
@@ -89,13 +89,13 @@ fn too_few_runs(check: &Check) -> Option<String> {
     })
 }
 
-/// The verdict on the answer of `check`; `now` is the prediction for the unchanged program.
-pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String) {
+/// The verdict on the answer of `check`, after what `advice` predicts of the unchanged program.
+pub(super) fn judge(advice: &AdviseRecord, check: &Check) -> (CheckVerdict, String) {
     let plain = &check.variants[0];
-    if let Some(text) = other_work_warning(now, plain) {
+    if let Some(text) = other_work_warning(&advice.now, plain) {
         return (CheckVerdict::NotTested, text);
     }
-    if let Some(text) = misprediction(now, plain, check.hole_pages) {
+    if let Some(text) = misprediction(advice, plain, check.hole_pages) {
         let text = format!("{text} {}", fastest_measured(plain, check));
         return (CheckVerdict::Mispredicted, text);
     }
@@ -117,11 +117,18 @@ pub(super) fn judge(now: &TrialOutcome, check: &Check) -> (CheckVerdict, String)
 
 /// A sentence if the unchanged program does not read the pages that were predicted for it: because
 /// of the `hole_pages` of its files, or of something that was not recorded.
-fn misprediction(now: &TrialOutcome, plain: &CheckVariant, hole_pages: u64) -> Option<String> {
-    let predicted = now.data_pages_read as f64;
+fn misprediction(
+    advice: &AdviseRecord,
+    plain: &CheckVariant,
+    hole_pages: u64,
+) -> Option<String> {
+    let predicted = advice.now.data_pages_read as f64;
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
-    if (least - tolerance..=most + tolerance).contains(&predicted) {
+    // With touches that may be missing, the prediction is an interval.
+    let unseen = advice.unseen.as_ref().map_or(predicted, |own| own.now.data_pages_read as f64);
+    let (fewest, farthest) = (predicted.min(unseen), predicted.max(unseen));
+    if least - tolerance <= farthest && fewest <= most + tolerance {
         return None;
     }
     let reason = if predicted > most && predicted - hole_pages as f64 <= most + tolerance {
@@ -136,12 +143,13 @@ fn misprediction(now: &TrialOutcome, plain: &CheckVariant, hole_pages: u64) -> O
             .to_string()
     };
     Some(format!(
-        "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has {}. \
+        "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has {}{}. \
          {reason}",
         number(plain.pages_read.median),
         number(least),
         number(most),
-        number(predicted)
+        number(fewest),
+        if farthest > fewest { format!(" to {}", number(farthest)) } else { String::new() }
     ))
 }
 

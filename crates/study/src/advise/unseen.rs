@@ -1,0 +1,134 @@
+//! Touches that the recorder may have missed: every figure becomes an interval, and an answer that
+//! depends on them is withdrawn.
+
+use filemap_report::units::{number, time};
+
+use super::answer::Answer;
+use super::{AdviseRecord, TrialOutcome, UnseenAdvice};
+
+impl AdviseRecord {
+    /// Adds the advice `most` for the same program with all of the `pages` touched that the
+    /// recorder may have missed. If the answer is another one there, neither is given.
+    pub fn with_unseen(mut self, most: &AdviseRecord, pages: u64) -> Self {
+        let label = self.best().map(|best| best.label());
+        let same =
+            label.as_ref().and_then(|own| most.tried.iter().position(|trial| trial.label() == *own));
+        let unseen = UnseenAdvice {
+            pages,
+            pages_used: most.pages_used,
+            now: most.now.clone(),
+            answer: same.map(|at| most.tried[at].outcome.clone()),
+            best: most.best().map(|best| best.label()),
+        };
+        let is_stable = match &label {
+            None => most.answer.best.is_none() || most.answer.ties_with_now,
+            Some(_) => {
+                same.is_some_and(|at| most.answer.best == Some(at) || most.answer.ties.contains(&at))
+            }
+        };
+        let sentence = self.unseen_text(&unseen, is_stable);
+        if !is_stable {
+            self.withdraw_answer();
+        }
+        self.words.insert(0, sentence);
+        self.unseen = Some(unseen);
+        self
+    }
+
+    /// The intervals in words.
+    fn unseen_text(&self, unseen: &UnseenAdvice, is_stable: bool) -> String {
+        let now = format!(
+            "{} pages may have been touched unseen while the program was recorded: it touches {} \
+             pages, and reads {} in {}.",
+            number(unseen.pages as f64),
+            range(self.pages_used, unseen.pages_used, number),
+            pages_range(&self.now, &unseen.now),
+            range(self.now.elapsed_ns, unseen.now.elapsed_ns, time)
+        );
+        let other = unseen.best.as_deref().unwrap_or("to change nothing");
+        match (self.best(), &unseen.answer) {
+            (best, _) if !is_stable => format!(
+                "{now} What is best depends on these pages: {} without touches of them, {other} \
+                 with touches of all. So nothing is recommended; record the program again on a \
+                 less busy machine, or as root with --change-settings.",
+                best.map_or("to change nothing".to_string(), |best| best.label())
+            ),
+            (Some(best), Some(answer)) => format!(
+                "{now} With {} it reads {} in {}. The figures below are those without touches of \
+                 these pages.",
+                best.label(),
+                pages_range(&best.outcome, answer),
+                range(best.outcome.elapsed_ns, answer.elapsed_ns, time)
+            ),
+            _ => format!("{now} The figures below are those without touches of these pages."),
+        }
+    }
+
+    /// Removes every recommendation.
+    fn withdraw_answer(&mut self) {
+        self.answer = Answer::default();
+        self.files.iter_mut().for_each(|file| file.answer = Answer::default());
+        for trial in &mut self.tried {
+            if ["best", "tied"].contains(&trial.verdict.as_str()) {
+                trial.verdict = "helps".to_string();
+            }
+        }
+        self.words.clear();
+        self.to_write.clear();
+        self.governed = None;
+    }
+}
+
+fn pages_range(least: &TrialOutcome, most: &TrialOutcome) -> String {
+    range(least.data_pages_read, most.data_pages_read, number)
+}
+
+/// `3000 to 4000`, or one figure where both are shown alike.
+fn range(one: u64, other: u64, show: impl Fn(f64) -> String) -> String {
+    let [least, most] = [one.min(other), one.max(other)].map(|figure| show(figure as f64));
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::address::vma::ReadHint;
+
+    use super::super::AdviceChange;
+    use super::super::tests::{on, outcome, tried};
+    use super::*;
+
+    fn advice(now: u64, random: u64, sequential: u64) -> AdviseRecord {
+        let advise = |hint| AdviceChange::Madvise(on("data.mdb"), hint);
+        let trials = vec![
+            (advise(ReadHint::Random), outcome(random, random / 10)),
+            (advise(ReadHint::Sequential), outcome(sequential, sequential / 10)),
+        ];
+        tried(outcome(now, now / 10), trials).with_conclusions("r", None)
+    }
+
+    #[test]
+    fn figures_become_intervals() {
+        let most = AdviseRecord { pages_used: 4000, ..advice(9000, 4000, 9000) };
+        let advice = advice(8000, 3000, 8000).with_unseen(&most, 1000);
+        assert_eq!(
+            advice.words[0],
+            "1000 pages may have been touched unseen while the program was recorded: it touches \
+             3000 to 4000 pages, and reads 8000 to 9000 in 800 ms to 900 ms. With MADV_RANDOM on \
+             data.mdb it reads 3000 to 4000 in 300 ms to 400 ms. The figures below are those \
+             without touches of these pages."
+        );
+        assert_eq!(advice.best().unwrap().label(), "MADV_RANDOM on data.mdb");
+        assert_eq!(advice.unseen.unwrap().answer.unwrap().data_pages_read, 4000);
+    }
+
+    #[test]
+    fn an_answer_that_depends_on_unseen_touches_is_withdrawn() {
+        let most = advice(9000, 9000, 4000);
+        let advice = advice(8000, 3000, 8000).with_unseen(&most, 1000);
+        let [words] = &advice.words[..] else { panic!("{:?}", advice.words) };
+        assert!(words.contains("MADV_RANDOM on data.mdb without touches of them, "), "{words}");
+        assert!(words.contains("MADV_SEQUENTIAL on data.mdb with touches of all"), "{words}");
+        assert!(advice.best().is_none() && advice.to_write.is_empty());
+        assert!(advice.tried.iter().all(|trial| !["best", "tied"].contains(&&*trial.verdict)));
+    }
+}
