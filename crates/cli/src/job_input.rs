@@ -5,8 +5,8 @@ use std::fs::Metadata;
 use filemap_job::{JobFlags, JobSpec, format_size};
 use filemap_recording::convert::UnseenPages;
 use filemap_study::input;
-use filemap_study::job_input::{RecordedJob, UnseenTouches};
 pub use filemap_study::job_input::{JobInput, JobSource};
+use filemap_study::job_input::{RecordedJob, UnseenTouches};
 
 use crate::error::Error;
 use crate::job_flags::JobFlagValues;

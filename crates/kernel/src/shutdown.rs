@@ -87,8 +87,7 @@ fn end_descendants(foreign: &HashSet<Pid>) {
     let mut terminated = HashSet::new();
     let mut was_empty = false;
     while start.elapsed() < TERM_TIMEOUT + KILL_TIMEOUT {
-        let is_empty =
-            !signal_living(start.elapsed() >= TERM_TIMEOUT, &mut terminated, foreign);
+        let is_empty = !signal_living(start.elapsed() >= TERM_TIMEOUT, &mut terminated, foreign);
         // The list is made thread by thread: a child that passes to another thread meanwhile, as
         // the thread that started it exits, is in none. The next list has it.
         if is_empty && was_empty {

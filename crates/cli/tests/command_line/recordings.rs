@@ -66,11 +66,8 @@ fn recording_with_unseen_pages() -> Vec<u8> {
         flags: 1,
     };
     let pages = filemap_recording::MappingPages { first: 5000, pages: 100 };
-    let touch = |number: u64| EventKind::Touch {
-        mapping: 0,
-        page: number * 7919 % 4096,
-        is_write: false,
-    };
+    let touch =
+        |number: u64| EventKind::Touch { mapping: 0, page: number * 7919 % 4096, is_write: false };
     let kinds = [
         EventKind::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() },
         EventKind::Thread { process: 0, tid: 7 },

@@ -56,6 +56,11 @@ pub struct AdviceEnforcer {
 pub struct EnforcementReport {
     /// For each rule, in order: whether it was applied to at least one mapping.
     pub applied_rules: Vec<bool>,
+    /// Number of mappings that a rule matched.
+    pub mappings: u64,
+    /// Those among them that the program may have touched before they were advised, or that were
+    /// gone by then: all but the first mapping of each file.
+    pub late_mappings: u64,
     /// The first lasting refusal to advise a mapping.
     pub refusal: Option<Refusal>,
     /// Pages that were read before the advice took effect, and dropped.
@@ -166,6 +171,8 @@ impl EnforcerThread {
         let due: VecDeque<usize> = (0..self.rules.len()).filter(is_about).collect();
         let Some(file) = range.file.as_ref().filter(|_| !due.is_empty()) else { return };
         let is_first = self.seen_files.insert(file.path.clone());
+        self.report.mappings += 1;
+        self.report.late_mappings += u64::from(!is_first);
         let (next, pause) = (Instant::now(), MIN_RETRY_INTERVAL);
         self.mappings.push(RuleMapping {
             pid,
@@ -191,7 +198,11 @@ impl EnforcerThread {
             match self.apply_rule(mapping, number) {
                 Ok(_) | Err(Refusal::Unfinished { .. }) => self.report.applied_rules[number] = true,
                 Err(refusal) if !refusal.is_lasting() => return schedule_retry(mapping),
-                Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => return false,
+                Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {
+                    let is_missed = mapping.is_first && mapping.advised_at.is_none();
+                    self.report.late_mappings += u64::from(is_missed);
+                    return false;
+                }
                 Err(refusal) => drop(self.report.refusal.get_or_insert(refusal)),
             }
             mapping.pending_rules.pop_front();

@@ -31,9 +31,9 @@ mod record;
 mod report;
 mod rules;
 mod source_changes;
-mod unseen;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod words;
 
 pub use self::bench::AdviseBench;

@@ -83,9 +83,9 @@ pub struct UnseenAdvice {
     pub pages_used: u64,
     /// The outcome then, without a change.
     pub now: TrialOutcome,
-    /// The outcome then with the answer; `null` if there is no answer.
+    /// The outcome then with the best change of the program; `null` if nothing helps.
     pub answer: Option<TrialOutcome>,
-    /// The best change then; `null` if nothing helps.
+    /// The best change of the program then; `null` if nothing helps.
     pub best: Option<String>,
 }
 

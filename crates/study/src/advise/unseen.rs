@@ -4,29 +4,46 @@
 use filemap_report::units::{number, time};
 
 use super::answer::Answer;
-use super::{AdviseRecord, TrialOutcome, UnseenAdvice};
+use super::{AdviseRecord, TrialOutcome, UnseenAdvice, for_all};
 
 impl AdviseRecord {
     /// Adds the advice `most` for the same program with all of the `pages` touched that the
-    /// recorder may have missed. If the answer is another one there, neither is given.
+    /// recorder may have missed. An answer that is another one there is not given.
     pub fn with_unseen(mut self, most: &AdviseRecord, pages: u64) -> Self {
-        let label = self.best().map(|best| best.label());
-        let same =
-            label.as_ref().and_then(|own| most.tried.iter().position(|trial| trial.label() == *own));
+        let trial_of = |most: &AdviseRecord, at: usize| {
+            most.tried.iter().position(|trial| trial.label() == self.tried[at].label())
+        };
+        let (own, own_most) = (self.own_answer(), most.own_answer());
+        let is_stable = match own.best {
+            None => own_most.best.is_none() || own_most.ties_with_now,
+            Some(at) => trial_of(most, at)
+                .is_some_and(|at| own_most.best == Some(at) || own_most.ties.contains(&at)),
+        };
+        let label = |advice: &AdviseRecord, at: usize| advice.tried[at].label();
+        let named = |advice: &AdviseRecord| {
+            for_all::named(advice).into_iter().map(|at| label(advice, at)).collect::<Vec<_>>()
+        };
+        let settings = named(&self);
+        let is_setting_stable = settings == named(most);
         let unseen = UnseenAdvice {
             pages,
             pages_used: most.pages_used,
             now: most.now.clone(),
-            answer: same.map(|at| most.tried[at].outcome.clone()),
-            best: most.best().map(|best| best.label()),
+            answer: own
+                .best
+                .and_then(|at| trial_of(most, at))
+                .map(|at| most.tried[at].outcome.clone()),
+            best: own_most.best.map(|at| label(most, at)),
         };
-        let is_stable = match &label {
-            None => most.answer.best.is_none() || most.answer.ties_with_now,
-            Some(_) => {
-                same.is_some_and(|at| most.answer.best == Some(at) || most.answer.ties.contains(&at))
+        let sentence = self.unseen_text(&unseen, (is_stable, is_setting_stable));
+        if !is_setting_stable {
+            let lines = for_all::lines(&self);
+            self.words.retain(|line| !lines.contains(line));
+            self.to_write.retain(|written| !settings.contains(&written.change));
+            if self.answer.best.is_some_and(|at| self.tried[at].is_for_all()) {
+                self.answer = own;
             }
-        };
-        let sentence = self.unseen_text(&unseen, is_stable);
+        }
         if !is_stable {
             self.withdraw_answer();
         }
@@ -35,9 +52,14 @@ impl AdviseRecord {
         self
     }
 
-    /// The intervals in words.
-    fn unseen_text(&self, unseen: &UnseenAdvice, is_stable: bool) -> String {
-        let now = format!(
+    /// The intervals in words. The two flags say whether the program's own answer and the settings
+    /// of the machine are the same either way.
+    fn unseen_text(
+        &self,
+        unseen: &UnseenAdvice,
+        (is_stable, is_setting_stable): (bool, bool),
+    ) -> String {
+        let mut text = format!(
             "{} pages may have been touched unseen while the program was recorded: it touches {} \
              pages, and reads {} in {}.",
             number(unseen.pages as f64),
@@ -45,23 +67,30 @@ impl AdviseRecord {
             pages_range(&self.now, &unseen.now),
             range(self.now.elapsed_ns, unseen.now.elapsed_ns, time)
         );
-        let other = unseen.best.as_deref().unwrap_or("to change nothing");
-        match (self.best(), &unseen.answer) {
-            (best, _) if !is_stable => format!(
-                "{now} What is best depends on these pages: {} without touches of them, {other} \
-                 with touches of all. So nothing is recommended; record the program again on a \
-                 less busy machine, or as root with --change-settings.",
-                best.map_or("to change nothing".to_string(), |best| best.label())
-            ),
-            (Some(best), Some(answer)) => format!(
-                "{now} With {} it reads {} in {}. The figures below are those without touches of \
-                 these pages.",
+        let best = self.own_answer().best.map(|at| &self.tried[at]);
+        if !is_stable {
+            let nothing = "to change nothing";
+            let [least, most] = [best.map(|best| best.label()), unseen.best.clone()]
+                .map(|label| label.unwrap_or_else(|| nothing.to_string()));
+            return text
+                + &format!(
+                    " What is best depends on these pages: {least} without touches of them, \
+                     {most} with touches of all. So nothing is recommended; record the program \
+                     again on a less busy machine, or as root with --change-settings."
+                );
+        }
+        if let (Some(best), Some(answer)) = (best, &unseen.answer) {
+            text += &format!(
+                " With {} it reads {} in {}.",
                 best.label(),
                 pages_range(&best.outcome, answer),
                 range(best.outcome.elapsed_ns, answer.elapsed_ns, time)
-            ),
-            _ => format!("{now} The figures below are those without touches of these pages."),
+            );
         }
+        if !is_setting_stable {
+            text += " The best readahead size depends on these pages, so none is named.";
+        }
+        text + " The figures below are those without touches of these pages."
     }
 
     /// Removes every recommendation.

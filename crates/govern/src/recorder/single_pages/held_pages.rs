@@ -1,5 +1,6 @@
 //! The mapped pages of a process while one of its threads is held, and dropping them.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -91,6 +92,19 @@ pub struct UnfaultedPages {
 }
 
 impl UnfaultedPages {
+    /// One page for each of the `faulted` ones but the first, next to it in its fault-around
+    /// window, as the page table of the mapping `range`, made at `mapped_ns`, could not be read.
+    pub fn beside(faulted: &HashSet<u64>, range: &MappedRange, mapped_ns: u64) -> UnfaultedPages {
+        let page_bytes = page_size();
+        let mut pages: Vec<u64> = faulted.iter().copied().collect();
+        pages.sort_unstable();
+        let is_free = |page: &u64| !faulted.contains(page) && range.contains(page * page_bytes);
+        let mut beside: Vec<u64> = pages.iter().skip(1).map(|page| page ^ 1).collect();
+        beside.retain(is_free);
+        let ranges = beside.into_iter().map(|page| page * page_bytes..(page + 1) * page_bytes);
+        UnfaultedPages { at_ns: mapped_ns + 1, ranges: ranges.collect() }
+    }
+
     /// Their number.
     pub fn count(&self) -> u64 {
         count_pages(&self.ranges)

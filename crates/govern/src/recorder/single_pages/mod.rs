@@ -209,9 +209,11 @@ impl SinglePages {
         if !(self.drops_files && self.has_fault_around) {
             return;
         }
-        let faults = source.faulted_pages(event.pid, range, event.at_ns, u64::MAX).len() as u64;
-        if faults > 0 {
-            self.late.add(range, faults - 1);
+        let faulted = source.faulted_pages(event.pid, range, event.at_ns, u64::MAX);
+        if !faulted.is_empty() {
+            self.late.add(range, faulted.len() as u64 - 1);
+            let pages = UnfaultedPages::beside(&faulted, range, event.at_ns);
+            self.unseen.push(UnseenTouches { pid: event.pid, tid: event.tid, pages });
         }
     }
 
@@ -371,15 +373,15 @@ impl SinglePages {
             return;
         }
         let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
-        let faults = source.faulted_pages(event.pid, range, event.at_ns, until_ns).len() as u64;
+        let faulted = source.faulted_pages(event.pid, range, event.at_ns, until_ns);
+        let faults = faulted.len() as u64;
         // Without the page table, each fault but the first may have mapped a page that an earlier
         // one had read.
-        let mut late_pages =
-            unfaulted.as_ref().map_or(faults.saturating_sub(1), UnfaultedPages::count);
+        let unfaulted =
+            unfaulted.unwrap_or_else(|| UnfaultedPages::beside(&faulted, range, event.at_ns));
         // Without a fault, the program populated the mapping itself.
-        late_pages *= u64::from(is_retry || faults > 0);
-        let mut unseen: Vec<UnfaultedPages> =
-            unfaulted.into_iter().filter(|_| late_pages > 0).collect();
+        let mut unseen = Vec::from_iter((is_retry || faults > 0).then_some(unfaulted));
+        let mut late_pages: u64 = unseen.iter().map(UnfaultedPages::count).sum();
         let mut more_arrive = held.get().is_some_and(HeldPages::more_arrive);
         // Pages that other threads read meanwhile can only be dropped now.
         let mut last_cached = u64::MAX;

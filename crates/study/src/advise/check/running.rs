@@ -14,13 +14,17 @@ use filemap_kernel::holes::hole_bytes;
 use filemap_kernel::page_size;
 
 use super::selection::Selection;
-use super::{Check, SkippedChange};
+use super::verdict::MIN_PAGES;
+use super::{Check, PAGES_READ, SkippedChange};
 use crate::advise::rules::OF_FILES;
-use crate::advise::{AdviceChange, AdviseRecord};
+use crate::advise::{AdviceChange, AdviceTrial, AdviseRecord};
 use crate::engine::Engines;
 use crate::error::Error;
-use crate::trial::{RunSample, Treatment, Trial};
+use crate::trial::{RunSample, Treatment, Trial, spread};
 use filemap_report::units::{number, time};
+
+/// Pages read beyond the predicted ones by this share were read before advice arrived.
+const MAX_EXCESS: f64 = 0.05;
 
 /// A program with its arguments, as a line for a shell.
 pub fn shell_line(words: &[OsString]) -> String {
@@ -94,9 +98,20 @@ impl Check {
         notes.extend(dropped_notes(&variants));
         let mut measured = Vec::new();
         for ((index, treatment), variant) in indexes.into_iter().zip(&treatments).zip(variants) {
-            match (index, variant.unapplied_reason(treatment)) {
-                (Some(index), Some(reason)) => left_out.push((index, reason)),
-                (index, _) => measured.push((index, variant.runs)),
+            let Some(index) = index else {
+                measured.push((None, variant.runs));
+                continue;
+            };
+            let trial = &advice.tried[index];
+            let reason = variant.unapplied_reason(treatment);
+            match reason.or_else(|| variant.late_reason(trial.outcome.data_pages_read)) {
+                Some(reason) => left_out.push((index, reason)),
+                None => {
+                    if matches!(treatment, Treatment::Governed { .. }) {
+                        notes.extend(variant.governor_note(trial));
+                    }
+                    measured.push((Some(index), variant.runs));
+                }
             }
         }
         let left_out =
@@ -133,6 +148,47 @@ impl MeasuredVariant {
                 .to_string(),
         })
     }
+
+    /// Why its runs do not show what the change does if the program makes it itself: advice from
+    /// outside comes too late for mappings that live shortly, so that more than the `predicted`
+    /// pages are read.
+    fn late_reason(&self, predicted: u64) -> Option<String> {
+        let late = self.enforcements.iter().map(|report| report.late_mappings).max()?;
+        let all = self.enforcements.iter().map(|report| report.mappings).max()?;
+        let read = spread(&self.runs, PAGES_READ).median;
+        (late > 0 && exceeds(read, predicted)).then(|| {
+            format!(
+                "from outside it comes too late: {} of {} mappings may have been touched before \
+                 they were advised, and {} pages were read, where the model has {} if the program \
+                 advises them itself",
+                number(late as f64),
+                number(all as f64),
+                number(read),
+                number(predicted as f64)
+            )
+        })
+    }
+
+    /// A sentence if the governor reads more than the model has, which acts at once.
+    fn governor_note(&self, trial: &AdviceTrial) -> Option<String> {
+        let (read, predicted) =
+            (spread(&self.runs, PAGES_READ).median, trial.outcome.data_pages_read);
+        exceeds(read, predicted).then(|| {
+            format!(
+                "{} reads {} pages, where the model has {}: there it acts at once, and here some \
+                 milliseconds after a mapping is made.",
+                trial.label(),
+                number(read),
+                number(predicted as f64)
+            )
+        })
+    }
+}
+
+/// Whether `read` pages are more than was `predicted`, beyond noise.
+fn exceeds(read: f64, predicted: u64) -> bool {
+    let predicted = predicted as f64;
+    read > predicted * (1.0 + MAX_EXCESS) + MIN_PAGES
 }
 
 /// Identifies the contents of a file: size, modification time and inode.

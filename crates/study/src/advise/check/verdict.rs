@@ -14,7 +14,7 @@ const AS_GOOD: f64 = 0.10;
 const MAX_PREDICTION_ERROR: f64 = 0.01;
 
 /// Smaller differences of pages are noise: loading the program, and metadata.
-const MIN_PAGES: f64 = 64.0;
+pub(super) const MIN_PAGES: f64 = 64.0;
 
 /// Smaller differences of time are noise: advising the program takes about as long.
 const MIN_TIME_NS: f64 = 2e6;
@@ -117,11 +117,7 @@ pub(super) fn judge(advice: &AdviseRecord, check: &Check) -> (CheckVerdict, Stri
 
 /// A sentence if the unchanged program does not read the pages that were predicted for it: because
 /// of the `hole_pages` of its files, or of something that was not recorded.
-fn misprediction(
-    advice: &AdviseRecord,
-    plain: &CheckVariant,
-    hole_pages: u64,
-) -> Option<String> {
+fn misprediction(advice: &AdviseRecord, plain: &CheckVariant, hole_pages: u64) -> Option<String> {
     let predicted = advice.now.data_pages_read as f64;
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
