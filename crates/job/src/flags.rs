@@ -168,11 +168,15 @@ spec! {
         ..FLAG
     },
     /// Machine profile with the costs of the device, faults and reclaim: a file, or one of the
-    /// built-in profiles default and server (many CPUs, memory pressure).
+    /// built-in profiles default, server (many CPUs, memory pressure), nvme, sata-ssd, virtio, gp3,
+    /// nfs and lustre.
     machine: String = Flag {
         group: Group::Machine,
         value_name: "PROFILE.toml",
-        default: Some("the profile of filemap calibrate if there is one, else the built-in one"),
+        default: Some(
+            "the profile of filemap calibrate if there is one, else that of the file's device, \
+             which advise and compare measure once, else the built-in one",
+        ),
         is_setting: true,
         ..FLAG
     },

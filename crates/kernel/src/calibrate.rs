@@ -15,7 +15,7 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 
 pub use self::direct_reads::{
     DIRECT_BYTES, DirectFile, DirectSample, IN_FLIGHT, REQUEST_ENTRIES, REQUEST_SEGMENTS,
-    ring_entries,
+    is_measurable, ring_entries,
 };
 pub use self::jobs::{CallBench, CallSample};
 pub use self::jobs::{HOLE_BYTES, LIMIT_BYTES, ReclaimBench, ReclaimSample};

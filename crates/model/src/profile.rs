@@ -1,5 +1,7 @@
 //! Machine profiles: costs of a device and of the kernel's work.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -25,6 +27,46 @@ pub struct Profile {
     /// lock (`CONFIG_PREEMPT_VOLUNTARY`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub voluntary_preemption: bool,
+    /// When it was measured; absent if it was put together in another way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Date>,
+}
+
+/// A date in UTC, written as `2026-11-29`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Date {
+    year: u16,
+    month: u8,
+    day: u8,
+}
+
+impl TryFrom<String> for Date {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Date, String> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let date = match parts.as_slice() {
+            [year, month, day] => (year.parse().ok(), month.parse().ok(), day.parse().ok()),
+            _ => (None, None, None),
+        };
+        match date {
+            (Some(year), Some(month @ 1..=12), Some(day @ 1..=31)) => Ok(Date { year, month, day }),
+            _ => Err(format!("'{text}' is not a date such as 2026-11-29")),
+        }
+    }
+}
+
+impl From<Date> for String {
+    fn from(date: Date) -> String {
+        date.to_string()
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
 }
 
 const fn yes() -> bool {
@@ -257,6 +299,7 @@ impl Profile {
         huge_pages: true,
         cpus_in_turn: false,
         voluntary_preemption: false,
+        measured: None,
     };
 
     /// Reads a profile from TOML.

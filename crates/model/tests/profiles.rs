@@ -57,3 +57,15 @@ fn every_constant_says_where_it_comes_from() {
         assert!(seen >= 18, "{name}: {seen}");
     }
 }
+
+#[test]
+fn a_measured_profile_has_its_date() {
+    let text = toml::to_string(&Profile::DEFAULT).unwrap();
+    let dated = |date: &str| Profile::parse(&format!("measured = '{date}'\n{text}"));
+    let profile = dated("2026-11-29").unwrap();
+    assert_eq!(profile.measured.unwrap().to_string(), "2026-11-29");
+    assert_eq!(Profile::parse(&toml::to_string(&profile).unwrap()).unwrap(), profile);
+    for other in ["29.11.2026", "2026-13-01", "2026-11", ""] {
+        assert!(dated(other).unwrap_err().to_string().contains("not a date"), "{other}");
+    }
+}

@@ -103,6 +103,12 @@ pub fn is_on_kernel(engines: Option<&str>) -> bool {
     engines.any(|engine| engine == EngineKind::Kernel.name())
 }
 
+/// Whether `engines` includes the model.
+pub fn is_on_model(engines: Option<&str>) -> bool {
+    let engines = engines.unwrap_or(EngineKind::Model.name());
+    engines.split(',').any(|engine| engine == EngineKind::Model.name())
+}
+
 /// Filesystem and maximum request size of the device for `file`, or for the directory where files
 /// are created. Fails if its readahead size or filesystem is unknown.
 fn find_storage(spec: &JobSpec, file: Option<&Path>) -> Result<(Storage, Option<u64>), Error> {

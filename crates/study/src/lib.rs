@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod console;
+pub mod device_profile;
 pub mod doctor;
 pub mod engine;
 pub mod error;

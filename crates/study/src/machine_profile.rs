@@ -7,18 +7,28 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use filemap_job::{EngineKind, JobSpec};
+use filemap_job::JobSpec;
 use filemap_model::Profile;
 
+use crate::device_profile;
 use crate::error::{Error, reason};
+use crate::host::is_on_model;
 use crate::input;
+use crate::record::shorten_name;
 
 /// Name of the built-in profile that is used if there is no other.
 pub const DEFAULT: &str = "default";
 
-/// Name of the built-in profile of a server under memory pressure.
-const SERVER: &str = "server";
-const SERVER_TEXT: &str = include_str!("../../../data/machines/server.toml");
+/// Other built-in profiles by name: a server under memory pressure, and common devices.
+const BUILT_IN: [(&str, &str); 7] = [
+    ("server", include_str!("../../../data/machines/server.toml")),
+    ("nvme", include_str!("../../../data/machines/nvme.toml")),
+    ("sata-ssd", include_str!("../../../data/machines/sata-ssd.toml")),
+    ("virtio", include_str!("../../../data/machines/virtio.toml")),
+    ("gp3", include_str!("../../../data/machines/gp3.toml")),
+    ("nfs", include_str!("../../../data/machines/nfs.toml")),
+    ("lustre", include_str!("../../../data/machines/lustre.toml")),
+];
 
 /// Flag of `filemap calibrate` that selects another path for the profile.
 pub const FLAG: &str = "--output";
@@ -26,16 +36,29 @@ pub const FLAG: &str = "--output";
 /// Path of the user's profile below the state directory.
 const FILE: &str = "filemap/machine-profile.toml";
 
+/// Maximum width of a profile's path in a report, in characters.
+const PATH_COLUMNS: usize = 24;
+
 /// Maximum size of a profile in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The machine profile for the model of `spec`: the one it names, else the user's, else the
-/// built-in one. Stores the name in `spec`.
+/// The machine profile for the model of `spec`: the one it names, else the user's, else that of the
+/// device of its files, else the built-in one. Stores the name in `spec`.
 ///
 /// # Errors
 /// The file cannot be read or is not a profile.
 pub fn resolve(spec: &mut JobSpec) -> Result<Profile, Error> {
-    resolve_name(&mut spec.machine, spec.on.as_deref())
+    let is_named = spec.machine.is_some();
+    let profile = resolve_name(&mut spec.machine, spec.on.as_deref())?;
+    let is_default = spec.machine.as_deref() == Some(DEFAULT) && !is_named;
+    match device_profile::kept(spec).filter(|_| is_default) {
+        Some(kept) => {
+            let profile = load_profile(Some(&kept))?;
+            spec.machine = Some(kept);
+            Ok(profile)
+        }
+        None => Ok(profile),
+    }
 }
 
 /// Likewise for a job that names `machine` and runs on `engines`.
@@ -43,11 +66,9 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Profile, Error> {
 /// # Errors
 /// The file cannot be read or is not a profile.
 pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Result<Profile, Error> {
-    let engines = engines.unwrap_or(EngineKind::Model.name());
-    let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     match machine.as_deref() {
         // A real kernel needs no cost model.
-        None if !on_model => Ok(Profile::DEFAULT),
+        None if !is_on_model(engines) => Ok(Profile::DEFAULT),
         name @ Some(_) => load_profile(name),
         None => {
             let (name, profile) = user_profile()?;
@@ -62,13 +83,17 @@ pub fn resolve_name(machine: &mut Option<String>, engines: Option<&str>) -> Resu
 /// # Errors
 /// The file cannot be read or is not a profile.
 pub fn load_profile(name: Option<&str>) -> Result<Profile, Error> {
+    let built_in = BUILT_IN.iter().find(|(known, _)| Some(*known) == name);
+    if let Some((_, text)) = built_in {
+        return Ok(Profile::parse(text)?);
+    }
     match name {
         None | Some(DEFAULT) => Ok(Profile::DEFAULT),
-        Some(SERVER) => Ok(Profile::parse(SERVER_TEXT)?),
         Some(path) if !path.contains(['/', '.']) && !Path::new(path).exists() => {
             Err(Error::Usage(format!(
-                "unknown machine profile '{path}'; known: {DEFAULT}, {SERVER}, and files of \
-                 filemap calibrate",
+                "unknown machine profile '{path}'; known: {DEFAULT}, {}, and files of filemap \
+                 calibrate",
+                BUILT_IN.map(|(known, _)| known).join(", ")
             )))
         }
         Some(path) => read_profile(path),
@@ -77,7 +102,7 @@ pub fn load_profile(name: Option<&str>) -> Result<Profile, Error> {
 
 /// Whether `name` is a built-in profile rather than a file.
 pub fn is_built_in(name: &str) -> bool {
-    [DEFAULT, SERVER].contains(&name)
+    name == DEFAULT || BUILT_IN.iter().any(|(known, _)| *known == name)
 }
 
 /// Reads the profile at `path`.
@@ -87,16 +112,21 @@ fn read_profile(path: &str) -> Result<Profile, Error> {
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
+/// The user's state directory.
+pub(crate) fn state_directory() -> Option<PathBuf> {
+    // The XDG base directory specification says to ignore relative paths.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME");
+    state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+}
+
 /// Path of the user's profile, below `$XDG_STATE_HOME` or `~/.local/state`.
 ///
 /// # Errors
 /// If there is no home directory, or its path is not UTF-8.
 pub fn path() -> Result<String, Error> {
-    // The XDG base directory specification says to ignore relative paths.
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME");
-    let state = state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    let path = state.and_then(|state| state.join(FILE).into_os_string().into_string().ok());
+    let path = state_directory();
+    let path = path.and_then(|state| state.join(FILE).into_os_string().into_string().ok());
     path.ok_or_else(|| {
         Error::Usage(format!(
             "there is no place for the machine profile of this user; give {FLAG} PROFILE.toml, \
@@ -132,6 +162,16 @@ pub fn make_directory(path: &str) -> Result<(), Error> {
     let directory = Path::new(path).parent().unwrap_or(Path::new("/"));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| Error::Open { path: path.to_string(), reason: reason(&error) })
+}
+
+/// What times are predicted by, in words: the machine profile called `name`, measured at a date or
+/// not.
+pub(crate) fn name_in_words(name: Option<&str>, measured: Option<&str>) -> String {
+    match (name, measured) {
+        (None | Some(DEFAULT), _) => format!("the assumed profile '{DEFAULT}'"),
+        (_, Some(date)) => format!("a machine profile measured on {date}"),
+        (Some(name), None) => format!("machine profile '{}'", shorten_name(name, PATH_COLUMNS)),
+    }
 }
 
 /// Whether a command has to name the machine profile `name` to use it.

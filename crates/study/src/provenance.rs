@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use filemap_job::JobRuns;
+use filemap_model::profile::Date;
 use serde_json::{Map, Value};
 
 use crate::input;
@@ -27,6 +28,12 @@ pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
 pub fn stamped(mut ran: JobRuns) -> JobRuns {
     stamp(&mut ran.environment, ran.engine.name());
     ran
+}
+
+/// Date of the start of this command, in UTC.
+pub(crate) fn today() -> Date {
+    let date = began().split('T').next().unwrap_or_default();
+    Date::try_from(date.to_string()).expect("RFC 3339 begins with a date")
 }
 
 /// Start of this command in UTC (RFC 3339), identical in everything that it writes.

@@ -7,14 +7,12 @@ use serde_json::Value;
 
 use crate::compare::emulated::is_emulated;
 use crate::figures;
+use crate::machine_profile;
 use crate::setup;
 use crate::spread;
 use crate::verdict;
 use filemap_report::SpreadRow;
 use filemap_report::units::{number, time};
-
-/// Maximum width of a machine profile's path in a report, in characters.
-const PATH_COLUMNS: usize = 24;
 
 /// Maximum number of rows of a table in a report; CSV and JSON have all.
 pub(crate) const MAX_ROWS: usize = 40;
@@ -169,11 +167,10 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     if record.engine != EngineKind::Model.name() {
         return None;
     }
-    let profile = match record.job.machine.as_deref() {
-        Some(path) => format!("machine profile '{}'", shorten_name(path, PATH_COLUMNS)),
-        None => "the default machine profile".to_string(),
-    };
-    let device = record.environment.get("profile")?.get("device")?;
+    let used = record.environment.get("profile")?;
+    let measured = used.get("measured").and_then(Value::as_str);
+    let profile = machine_profile::name_in_words(record.job.machine.as_deref(), measured);
+    let device = used.get("device")?;
     let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
     let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
     Some(format!(

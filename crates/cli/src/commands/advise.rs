@@ -20,6 +20,7 @@ use crate::interrupt;
 use crate::job_input::{self, JobInput};
 use crate::output::Inputs;
 use crate::recording;
+use filemap_study::device_profile;
 use filemap_study::input;
 use filemap_study::job_input::PlannedJob;
 use filemap_study::kernel_match;
@@ -56,6 +57,7 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
     let spec = &mut input.spec;
     // The engine, image and number of runs in the job file do not matter here.
     (spec.on, spec.image, spec.modules, spec.runs) = (None, None, None, None);
+    device_profile::keep_measured(spec, &RealEngines);
     let PlannedJob { job: mut program, profile, mut warnings, .. } = input.plan()?;
     let start = program.start_text();
     if args.check {

@@ -2,6 +2,7 @@
 
 use filemap_job::{JobFlags, shell_word};
 use filemap_study::compare::{self, CompareOptions, JobFile, Plan};
+use filemap_study::device_profile;
 use filemap_study::job_input::repeat_command;
 use filemap_study::seeds;
 
@@ -38,6 +39,9 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let output = args.output.open(&inputs)?;
     let mut plans = Vec::new();
     for (path, input, variants) in jobs {
+        if asked.images.is_empty() {
+            device_profile::keep_measured(&input.spec, &RealEngines);
+        }
         let plan = Plan::new(input, &variants, &asked).map_err(|error| in_file(path, error))?;
         plans.push((path.filter(|_| !is_one).map(String::from), plan));
     }

@@ -31,7 +31,7 @@ use crate::govern::parent::{self, BlockedSignals};
 use crate::govern::{self, Program};
 use crate::output::{Inputs, Output, check};
 use crate::{Outcome, print_message};
-use filemap_study::{machine_profile, provenance};
+use filemap_study::{device_profile, machine_profile, provenance};
 
 /// Governs a program that it runs, or running processes.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
@@ -197,15 +197,21 @@ fn settings(
     }
 }
 
-/// Read costs from the user's machine profile, if it has a usable one.
+/// Read costs from the user's machine profile, or else from the kept one of the device of the
+/// working directory.
 fn costs() -> Option<Costs> {
     let (name, profile) = machine_profile::user_profile().ok()?;
-    if name == machine_profile::DEFAULT {
-        return None;
-    }
-    let transfer_ns = page_size() * 1_000_000_000 / profile.device.bandwidth_bytes.max(1);
-    let cost = &profile.cost;
-    let fault_ns = profile.device.latency_ns + transfer_ns + cost.fault_ns + cost.add_page_ns;
+    let profile = match name.as_str() {
+        machine_profile::DEFAULT => {
+            let kept = device_profile::kept_of(Path::new("."))?;
+            machine_profile::load_profile(Some(&kept)).ok()?
+        }
+        _ => profile,
+    };
+    let (device, cost) = (&profile.device, &profile.cost);
+    let transfer_ns = page_size() * 1_000_000_000 / device.bandwidth_bytes.max(1);
+    let fault_ns =
+        device.latency_ns + device.request_ns + transfer_ns + cost.fault_ns + cost.add_page_ns;
     Some(Costs { fault_ns, page_ns: transfer_ns + cost.add_page_ns + cost.map_page_ns })
 }
 

@@ -7,6 +7,7 @@ mod checked;
 mod compare;
 mod conform;
 mod determinism;
+mod device_profile;
 mod endings;
 mod explain;
 mod exports;

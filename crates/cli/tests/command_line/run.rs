@@ -131,7 +131,7 @@ fn report_footer_has_four_lines() {
     let text = stdout(JOB);
     let times: Vec<&str> = text.lines().filter(|line| line.contains("profile")).collect();
     let [line] = times[..] else { panic!("one line on the profile: {times:?}") };
-    assert!(line.contains("machine profile 'default'") && line.len() <= 75, "{line}");
+    assert!(line.contains("assumed profile 'default'") && line.len() <= 75, "{line}");
 }
 
 /// The number of pages used, counted from the job's list, and the bytes read per page used.

@@ -1,6 +1,6 @@
 //! Reads that bypass the page cache, which measure the device alone.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -68,12 +68,18 @@ pub struct DirectSample {
     pub apart: f64,
 }
 
+/// Whether reads of the file `found` can measure its device: it is regular, large enough, and has
+/// no holes, which need no device.
+pub fn is_measurable(found: &Metadata) -> bool {
+    let bytes = found.len();
+    found.is_file() && bytes >= MIN_BYTES && found.blocks() * BLOCK_BYTES >= bytes
+}
+
 impl DirectFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read with O_DIRECT, is smaller than [`MIN_BYTES`], or has holes, which need no
-    /// device.
+    /// It cannot be read with O_DIRECT, or is not measurable.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_DIRECT);
@@ -81,7 +87,7 @@ impl DirectFile {
             options.open(path).map_err(|error| Error::os("open with O_DIRECT", path, error))?;
         let found = file.metadata().map_err(|error| Error::os("look at", path, error))?;
         let bytes = found.len();
-        if bytes < MIN_BYTES || found.blocks() * BLOCK_BYTES < bytes {
+        if !is_measurable(&found) {
             return Err(Error::unavailable(
                 format!("'{}' of {bytes} bytes as a file to measure its device", path.display()),
                 "name a file of 64 MiB or more without holes",
@@ -114,7 +120,7 @@ impl DirectFile {
         Ok(sample)
     }
 
-    /// Time per read of 4 KiB at a random place, by `readers` threads that read one after the other.
+    /// Time per read of 4 KiB at a random place, by `readers` threads.
     fn in_flight_ns(&self, readers: u64) -> Result<f64, Error> {
         let slots = self.bytes / SINGLE_BYTES;
         let ready = Barrier::new(readers as usize);

@@ -12,6 +12,7 @@ use super::record::{AdviceCondition, AdviceTrial, FileAdvice, LeftOutFile, ReadA
 use super::{AdviceChange, AdviseRecord, FileFacts, ProgramFacts, TrialOutcome, apply, candidates};
 use crate::engine::Engines;
 use crate::error::Error;
+use crate::machine_profile;
 use crate::parallel;
 
 /// Number of changes (the best of each kind) that are tried in pairs.
@@ -73,6 +74,10 @@ impl<E: Engines> AdviseBench<'_, E> {
             program: self.recorded.clone(),
             read_ahead_kb: program.machine.read_ahead.bytes(page_bytes) / 1024,
             latency_ns: self.profile.device.latency_ns,
+            machine: machine_profile::name_in_words(
+                program.machine.profile.as_deref(),
+                self.profile.measured.map(|date| date.to_string()).as_deref(),
+            ),
             pages_used: used.files.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)),
             files: answered.into_iter().map(file).collect(),
             accesses: accesses.into_maps(|file| self.files[file].is_answered),

@@ -45,6 +45,9 @@ pub struct AdviseRecord {
     pub(super) program: Option<ProgramFacts>,
     /// Latency of the machine profile in nanoseconds.
     pub latency_ns: u64,
+    /// The machine profile in words.
+    #[serde(default)]
+    pub machine: String,
     /// Distinct pages used of all files.
     #[serde(default)]
     pub pages_used: u64,

@@ -135,8 +135,12 @@ impl AdviseRecord {
 
     /// Note on the source of the times.
     fn note(&self) -> String {
+        let machine = match self.machine.as_str() {
+            "" => "the machine profile",
+            machine => machine,
+        };
         format!(
-            "Times are predicted with the machine profile, whose device has a latency of {}, and \
+            "Times are predicted by {machine}, whose device has a latency of {}, and \
              with half and double of that, as a device's latency varies from hour to hour. An \
              order that this can reverse is a tie. The readahead size is {} KiB unless stated \
              otherwise. A verdict is on the whole program.",

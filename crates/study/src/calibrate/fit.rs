@@ -17,9 +17,10 @@ use crate::stats;
 #[derive(Default)]
 pub struct Samples {
     pub file: Vec<DeviceSample>,
-    /// Direct reads of a file of another device, which is the one to measure; empty if it is that
-    /// of `file`.
+    /// Direct reads of another file, whose device is the one to measure; empty if there is none.
     pub other: Vec<DirectSample>,
+    /// Both files are on the same device.
+    pub is_same_device: bool,
     pub calls: Vec<CallSample>,
     pub reclaim: Vec<ReclaimSample>,
     pub wakes: Vec<WakeSample>,
@@ -211,7 +212,7 @@ fn fit_file(all: &Samples, device: profile::DeviceProfile) -> Result<Fitted, Err
         (0..IN_FLIGHT.len()).map(|at| all.direct_median(|s| s.in_flight_ns[at])).collect();
     let device = fit_queue(profile::DeviceProfile { bandwidth_bytes, ..device }, &in_flight_ns);
     let request = device.request_ns as f64;
-    let segment = if all.other.is_empty() {
+    let segment = if all.other.is_empty() || all.is_same_device {
         let waited = device
             .ring_entries
             .map_or(0.0, |entries| (single - page_ns - request).max(0.0) / pages_together(entries));

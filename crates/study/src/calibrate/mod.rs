@@ -1,17 +1,18 @@
 //! Measures the device and fault costs of this machine, and how well they predict times.
 
+mod bench;
 mod fit;
 mod queue;
 mod report;
 
+use std::path::Path;
+
 use filemap_job::program::Rounds;
 use filemap_job::record::{RecordKind, SCHEMA};
 use filemap_job::{EngineKind, Job, JobFlags, JobSpec, Run, SizeText};
-use filemap_kernel::calibrate::{
-    CalibrationFile, CallBench, HOLE_BYTES, LIMIT_BYTES, ReclaimBench, WakeBench, ring_entries,
-};
-use filemap_kernel::engine::{HostKernel, PreparedJob, host_environment, temporary_directory};
-use filemap_kernel::storage::io_bytes;
+use filemap_kernel::calibrate::{CalibrationFile, HOLE_BYTES};
+use filemap_kernel::engine::{PreparedJob, host_environment, temporary_directory};
+use filemap_kernel::storage::Storage;
 use filemap_model::{Profile, trace};
 use serde_json::{Value, json};
 
@@ -19,8 +20,10 @@ use crate::engine::Engines;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::{host, input, provenance};
-use fit::{Samples, sample};
+use fit::sample;
 use report::PredictedJob;
+
+pub(crate) use bench::MachineBench;
 
 pub use report::CalibrateRecord;
 
@@ -56,39 +59,30 @@ pub fn calibrate(
 ) -> Result<CalibrateRecord, Error> {
     let (journal, _undoing) = engines.journal()?;
     let directory = temporary_directory()?;
-    let bench = CalibrationFile::create(&directory, asked.bytes)?;
-    let kernel = HostKernel::in_directory(journal, directory);
+    let mut bench = MachineBench::prepare(journal, directory, asked.bytes)?;
     let mut rows = Vec::new();
     for workload in WORKLOADS {
         for advice in ADVICE {
-            rows.push(Timed::prepare(&kernel, &bench, workload, advice)?);
+            rows.push(Timed::prepare(&bench, workload, advice)?);
         }
     }
-    let (program, rounds) = repeated(CALLS, None)?;
-    let mut calls = CallBench::prepare(&kernel, &program, rounds)?;
-    let mut reclaim = ReclaimBench::prepare(&kernel, &hole(None)?, &hole(Some(LIMIT_BYTES))?)?;
-    let (on_one, rounds) = repeated(WAKES, Some(1))?;
-    let mut wakes = WakeBench::prepare(&kernel, &on_one, &repeated(WAKES, None)?.0, rounds)?;
     let progress = engines.progress(Some(asked.rounds));
-    let mut samples = Samples::default();
     for _ in 0..asked.rounds {
         // Alternates, so that other load on the machine affects costs and rows alike.
         for pair in rows.chunks_mut(ADVICE.len()) {
-            samples.file.push(bench.sample()?);
+            bench.sample_device()?;
             for row in pair {
                 row.runs.push(row.prepared.run()?.into_recorded(&row.job));
             }
         }
-        samples.calls.push(calls.sample()?);
-        samples.reclaim.push(reclaim.sample()?);
-        samples.wakes.push(wakes.sample()?);
+        bench.sample_kernel()?;
         progress.advance();
     }
-    let (profile, no_ring) =
-        samples.profile(io_bytes(bench.path())?, ring_entries(bench.path()))?;
-    let text = profile_text(&profile);
+    let (profile, no_ring) = bench.profile()?;
+    let text = profile_text(&profile, bench.file.storage(), bench.file.path());
     keep(&text)?;
-    let unlimited = reclaim.unlimited().map(|reason| {
+    let samples = &bench.samples;
+    let unlimited = bench.reclaim.unlimited().map(|reason| {
         format!("the cost of evicting a page was not measured, so it is 0: {reason}")
     });
     let predicted = rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?;
@@ -101,7 +95,7 @@ pub fn calibrate(
         direct: samples.direct(),
         in_flight: samples.in_flight(&profile),
         warnings: no_ring.into_iter().chain(unlimited).collect(),
-        footer: footer(&bench, &profile, &asked),
+        footer: footer(&bench.file, &profile, &asked),
         kept: asked.kept,
         ..CalibrateRecord::default()
     };
@@ -151,19 +145,18 @@ struct Timed {
 
 impl Timed {
     fn prepare(
-        kernel: &HostKernel,
-        bench: &CalibrationFile,
+        bench: &MachineBench,
         workload: &'static str,
         advice: &'static str,
     ) -> Result<Self, Error> {
         let job = resolve_job(JobFlags {
             workload: Some(workload.to_string()),
             advice: Some(advice.to_string()),
-            file: Some(bench.path().display().to_string()),
+            file: Some(bench.file.path().display().to_string()),
             cold: Some(true),
             ..JobFlags::default()
         })?;
-        let prepared = kernel.prepare(&job)?;
+        let prepared = bench.kernel.prepare(&job)?;
         Ok(Timed { workload, advice, job, prepared, runs: Vec::new() })
     }
 
@@ -175,12 +168,22 @@ impl Timed {
     }
 }
 
-/// The profile as TOML for `--machine`.
-fn profile_text(profile: &Profile) -> String {
+/// The profile of `storage` as TOML for `--machine`; the device was measured by reads of the file
+/// at `path`.
+pub(crate) fn profile_text(profile: &Profile, storage: &Storage, path: &Path) -> String {
     let text = toml::to_string(profile).expect("a profile has numbers only");
+    // A new file has no name.
+    let is_new = path.starts_with("/proc");
+    let file = if is_new { "a new file".to_string() } else { format!("{path:?}") };
     format!(
-        "# Measured by filemap calibrate; itlb is assumed. What is added to the cache takes its time\n\
-         # by the folio (add_folio_ns), and none by the page (add_page_ns).\n{text}"
+        "# Measured by filemap {} on {}, Linux {}: {:?} with {}, by reads of\n\
+         # {file}. itlb is assumed. What is added to the cache takes its time by the folio\n\
+         # (add_folio_ns), and none by the page (add_page_ns).\n{text}",
+        env!("CARGO_PKG_VERSION"),
+        provenance::today(),
+        input::host_release().unwrap_or_default(),
+        storage.device,
+        storage.filesystem,
     )
 }
 

@@ -16,8 +16,8 @@ const AS_GOOD: f64 = 0.01;
 /// left of a single read.
 ///
 /// All points count alike, as ratios. A short queue and a long time per request can be the same for
-/// reads of one size; then the longer queue is taken. A device that reports completions in batches has no queue
-/// depth, so only `request_ns` is fitted.
+/// reads of one size; then the longer queue is taken. A device that reports completions in batches
+/// has no queue depth, so only `request_ns` is fitted.
 pub fn fit_queue(device: DeviceProfile, in_flight_ns: &[f64]) -> DeviceProfile {
     let depths: &[u64] = if device.ring_entries.is_some() { &[0] } else { &IN_FLIGHT };
     let best_of = |depth: &u64| {
