@@ -190,14 +190,9 @@ struct AdvisorThread {
 /// The advice of a process's mappings, as last read from `/proc/PID/smaps`.
 struct AdviceSnapshot {
     pid: u32,
-    read_at: Instant,
     until: Instant,
     maps: Vec<(MappedRange, VmaAdvice)>,
 }
-
-/// A second lookup in the same process within this time reads all of its mappings: a process that
-/// maps several files usually maps them in quick succession.
-const SNAPSHOT_REUSE_TIME: Duration = Duration::from_millis(200);
 
 impl AdvisorThread {
     fn run(mut self, todo: &Receiver<AdvisorTask>) {
@@ -256,10 +251,12 @@ impl AdvisorThread {
     /// How the file of `range` (of `pages` pages) is governed: by --plan, or by its history.
     fn decide(&self, file: &OpenFile, range: &MappedRange, pages: u64) -> FileDecision {
         let AdvisorShared { memory, given, costs, .. } = &*self.shared;
-        let decide = |histories: &[TouchHistory]| {
-            FileDecision::from_histories(histories, *costs, file.window_pages, pages)
-        };
         let identity = FileIdentity::from_file(&file.file);
+        let decide = |histories: &[TouchHistory]| {
+            let measured =
+                identity.as_ref().ok().and_then(|own| memory.as_ref()?.costs(own.device));
+            FileDecision::from_histories(histories, (measured, *costs), file.window_pages, pages)
+        };
         if let (Some(given), Ok(identity), Some(mapped)) = (given, &identity, &range.file) {
             match given.find(identity, &mapped.path) {
                 Some(GivenPlan::Recorded(history)) => return decide(slice::from_ref(history)),
@@ -268,8 +265,8 @@ impl AdvisorThread {
             }
         }
         let Some(memory) = memory else { return FileDecision::rent_or_buy() };
-        let known = identity.map_err(|error| error.to_string());
-        match known.and_then(|identity| memory.load(&identity)) {
+        let known = identity.as_ref().map_err(ToString::to_string);
+        match known.and_then(|identity| memory.load(identity)) {
             Err(reason) => FileDecision::watch(&format!("watched only: {reason}")),
             Ok(histories) if histories.is_empty() => {
                 FileDecision::watch("watched only: first time")
@@ -397,15 +394,10 @@ impl AdvisorThread {
         if !kept.is_empty() {
             return kept;
         }
-        // For a single mapping it is enough to read up to its end. A process that maps several
-        // files gets a snapshot of all of them.
-        let is_recent = |seen: &AdviceSnapshot| seen.read_at + SNAPSHOT_REUSE_TIME > begin;
-        let has_many =
-            self.snapshot.as_ref().is_some_and(|seen| seen.pid == pid && is_recent(seen));
-        let end = if has_many { u64::MAX } else { range.mapped.end() };
-        let maps = maps_with_advice_before(pid, end).unwrap_or_default();
+        // Mappings that were made after this one are mostly below it, and are in the snapshot.
+        let maps = maps_with_advice_before(pid, range.mapped.end()).unwrap_or_default();
         let until = Instant::now() + begin.elapsed();
-        let seen = AdviceSnapshot { pid, read_at: begin, until, maps };
+        let seen = AdviceSnapshot { pid, until, maps };
         let kept = of_range(&seen);
         self.snapshot = Some(seen);
         kept

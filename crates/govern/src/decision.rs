@@ -33,18 +33,20 @@ pub enum FileWay {
 pub struct FileDecision {
     pub way: FileWay,
     pub reason: String,
+    /// What reading costs on the file's device, where that was measured.
+    pub costs: Option<Costs>,
 }
 
 impl FileDecision {
     /// Rent or buy: nothing is remembered.
     pub fn rent_or_buy() -> FileDecision {
         let reason = "from the first touch, by what it has cost so far".to_string();
-        FileDecision { way: FileWay::RentOrBuy, reason }
+        FileDecision { way: FileWay::RentOrBuy, reason, costs: None }
     }
 
     /// Watches a file.
     pub fn watch(reason: &str) -> FileDecision {
-        FileDecision { way: FileWay::Watch, reason: reason.to_string() }
+        FileDecision { way: FileWay::Watch, reason: reason.to_string(), costs: None }
     }
 
     /// What an answer of `advise` says: MADV_RANDOM, or nothing.
@@ -59,24 +61,25 @@ impl FileDecision {
             planned_ns: 0,
         };
         let reason = if is_random { "RANDOM: as advised" } else { "unchanged: as advised" };
-        FileDecision { way: FileWay::Plan(plan), reason: reason.to_string() }
+        FileDecision { way: FileWay::Plan(plan), reason: reason.to_string(), costs: None }
     }
 
     /// Decides from `histories`, of which there is at least one, for a file of `file_pages` pages
-    /// around whose misses the kernel reads `window_pages`.
+    /// around whose misses the kernel reads `window_pages`. `measured` are the costs of its device,
+    /// `expected` those of a usual one.
     pub fn from_histories(
         histories: &[TouchHistory],
-        costs: Costs,
+        (measured, expected): (Option<Costs>, Costs),
         window_pages: u64,
         file_pages: u64,
     ) -> FileDecision {
         let free_bytes = available_bytes() / PREFETCH_MEMORY_SHARE;
         let max_prefetch_pages = free_bytes.min(MAX_PREFETCH_BYTES) / page_bytes();
-        let advise_ns = ADVISE_NS;
+        let (advise_ns, costs) = (ADVISE_NS, measured.unwrap_or(expected));
         let input = PlanInput { costs, window_pages, file_pages, advise_ns, max_prefetch_pages };
         let plan = plan(histories, &input);
         let reason = plan_text(&plan, histories, file_pages);
-        FileDecision { way: FileWay::Plan(plan), reason }
+        FileDecision { way: FileWay::Plan(plan), reason, costs: measured }
     }
 
     /// Whether mappings of the file are advised MADV_RANDOM.
@@ -92,6 +95,9 @@ impl FileDecision {
 fn plan_text(plan: &FilePlan, histories: &[TouchHistory], file_pages: u64) -> String {
     let Some(last) = histories.first() else { return "nothing was touched".to_string() };
     let own = if last.is_random { "the program's RANDOM" } else { "NORMAL" };
+    if histories.iter().all(|history| history.is_cached) {
+        return format!("{own} kept: its pages were cached, or read in other ways");
+    }
     let touched = touched_text(last, file_pages);
     let advice = match (plan.advice, plan.follows_runs) {
         (PlannedAdvice::Random, _) => format!("RANDOM: {touched}"),
@@ -145,7 +151,8 @@ mod tests {
     fn decided(touches: impl Iterator<Item = u64>, is_random: bool, pages: u64) -> FileDecision {
         let mut collector = TouchCollector::new(is_random, is_random);
         touches.for_each(|page| collector.on_touch(page, 1));
-        FileDecision::from_histories(&[collector.history()], DEFAULT_COSTS, 2048, pages)
+        let history = collector.history();
+        FileDecision::from_histories(&[history], (None, DEFAULT_COSTS), 2048, pages)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use filemap_policy::{
-    Bounds, FilePolicy, KernelWindow, PageRange, REGION_PAGES, TouchCollector, TouchHistory,
+    Bounds, Costs, FilePolicy, KernelWindow, PageRange, REGION_PAGES, TouchCollector, TouchHistory,
     TouchKind,
 };
 use rustix::fs::{Advice, FileType, fadvise, fstat, fstatfs};
@@ -134,6 +134,10 @@ fn read_kib(path: &str) -> Option<u64> {
     Some(kib.saturating_mul(1 << 10))
 }
 
+/// If fewer reads than one in this many touched blocks were waited for, the pages were cached: the
+/// largest windows of the kernel have 128 blocks.
+const MAX_BLOCKS_PER_READ: u64 = 512;
+
 /// A prefetch is judged after this many touches.
 const MIN_PREFETCH_TOUCHES: u64 = 64;
 
@@ -149,6 +153,8 @@ pub struct GovernedFile {
     state: Option<Box<FilePolicy>>,
     /// The touches of this run, for the history.
     collector: Option<TouchCollector>,
+    /// Touches that waited for a read, or whose pages the governor has read.
+    read_touches: u64,
     prefetch: PrefetchGuard,
     requested: RequestedPages,
     /// Cost of one page of the kernel's read-around window.
@@ -210,9 +216,10 @@ impl GovernedFile {
             pages,
             state: None,
             collector: None,
+            read_touches: 0,
             prefetch: PrefetchGuard::default(),
             requested: RequestedPages::default(),
-            window_page_ns: cost.window_page_ns(),
+            window_page_ns: window_page_ns(&decision, cost),
             users: 0,
             met_at: Instant::now(),
             decision: Arc::clone(&decision),
@@ -226,11 +233,13 @@ impl GovernedFile {
     }
 
     fn set_decision(&mut self, decision: Arc<FileDecision>, largest: u64, cost: &CostEstimator) {
+        let costs = decision.costs.unwrap_or_else(|| cost.costs());
+        self.window_page_ns = window_page_ns(&decision, cost);
         self.state = match &decision.way {
             FileWay::RentOrBuy => Some(Box::new(FilePolicy::new(largest, cost.costs()))),
             FileWay::Plan(plan) if plan.follows_runs => {
                 let lengths = plan.run_lengths.iter().copied();
-                Some(Box::new(FilePolicy::following(largest, cost.costs(), lengths)))
+                Some(Box::new(FilePolicy::following(largest, costs, lengths)))
             }
             FileWay::Watch | FileWay::Plan(_) => None,
         };
@@ -249,16 +258,18 @@ impl GovernedFile {
         watch_time: Duration,
         largest: u64,
         cost: &CostEstimator,
+        measured: impl FnOnce(&OpenFile) -> Option<Costs>,
     ) -> bool {
         let Some(collector) = &self.collector else { return false };
         let is_due = self.decision.way == FileWay::Watch && self.met_at.elapsed() >= watch_time;
         if !is_due || collector.touches() == 0 {
             return false;
         }
-        let history = collector.history();
+        let history = self.history(collector);
         let window_pages = self.open.window_pages;
+        let costs = (measured(&self.open), cost.costs());
         let mut decision =
-            FileDecision::from_histories(&[history], cost.costs(), window_pages, self.pages);
+            FileDecision::from_histories(&[history], costs, window_pages, self.pages);
         decision.reason = format!("{}, after {} s", decision.reason, watch_time.as_secs());
         let advises = decision.advises_random();
         self.set_decision(Arc::new(decision), largest, cost);
@@ -280,8 +291,10 @@ impl GovernedFile {
         pieces.into_iter().flat_map(|piece| self.requested.request(piece, now_ns)).collect()
     }
 
-    /// Records that thread `tid` touched `page` before its mapping was governed.
-    pub fn on_early_touch(&mut self, tid: u32, page: u64) {
+    /// Records that thread `tid` touched `page` before its mapping was governed, and whether it
+    /// waited for a read.
+    pub fn on_early_touch(&mut self, tid: u32, (page, is_major): (u64, bool)) {
+        self.read_touches += u64::from(is_major);
         if let Some(collector) = &mut self.collector {
             collector.on_touch(page, tid.into());
         }
@@ -305,6 +318,8 @@ impl GovernedFile {
         if let Some(collector) = &mut self.collector {
             collector.on_touch(page, tid.into());
         }
+        let is_read = touch != TouchKind::Minor || self.requested.contains(page);
+        self.read_touches += u64::from(is_read);
         let cancels_reads = self.prefetch.on_touch(page);
         let Some(state) = &mut self.state else {
             return TouchReply { cancels_reads, ..TouchReply::default() };
@@ -338,6 +353,9 @@ impl GovernedFile {
     }
 
     pub fn set_costs(&mut self, cost: &CostEstimator) {
+        if self.decision.costs.is_some() {
+            return;
+        }
         if let Some(state) = &mut self.state {
             state.set_costs(cost.costs());
         }
@@ -367,8 +385,18 @@ impl GovernedFile {
     pub fn touched(&self) -> Option<TouchedFile> {
         let collector = self.collector.as_ref().filter(|own| own.touches() > 0)?;
         let (open, path) = (Arc::clone(&self.open), self.path.clone());
-        Some(TouchedFile { open, path, history: collector.history() })
+        Some(TouchedFile { open, path, history: self.history(collector) })
     }
+
+    fn history(&self, collector: &TouchCollector) -> TouchHistory {
+        let history = collector.history();
+        let is_cached = self.read_touches.saturating_mul(MAX_BLOCKS_PER_READ) < history.blocks();
+        TouchHistory { is_cached, ..history }
+    }
+}
+
+fn window_page_ns(decision: &FileDecision, cost: &CostEstimator) -> u64 {
+    decision.costs.map_or_else(|| cost.window_page_ns(), |costs| costs.page_ns)
 }
 
 /// What a session saw of a file.
@@ -380,6 +408,11 @@ pub struct TouchedFile {
 }
 
 impl TouchedFile {
+    /// Measures the costs of its device for `store`, if they are not known.
+    pub fn measure_device(&self, store: &HistoryStore) {
+        let _ = store.measured_costs(&self.open.file);
+    }
+
     /// Remembers it in `store`.
     ///
     /// # Errors

@@ -418,7 +418,7 @@ impl SessionThread {
             }
         }
         self.governor.tick();
-        self.remember();
+        self.remember(false);
         self.governor.retry_idle(now_ns());
         let pids = self.governor.pids();
         let short = self.memory.processes_under_pressure(&pids);
@@ -435,10 +435,12 @@ impl SessionThread {
         }
     }
 
-    /// Stores the touch histories of closed files.
-    fn remember(&mut self) {
+    /// Stores the touch histories of closed files. At the end the costs of their devices are
+    /// measured too, as the devices are idle then.
+    fn remember(&mut self, is_end: bool) {
         let touched = self.governor.take_touched_files();
         let Some(store) = &self.store else { return };
+        touched.iter().filter(|_| is_end).for_each(|file| file.measure_device(store));
         let failed: Vec<String> =
             touched.into_iter().filter_map(|file| file.remember(store).err()).collect();
         for reason in failed {
@@ -514,7 +516,7 @@ impl SessionThread {
         }
         let given_back = self.governor.restorable();
         self.governor.close_files(true);
-        self.remember();
+        self.remember(true);
         let left = self.advisor.end(given_back.clone());
         let mut statistics = self.governor.statistics();
         for process in statistics.processes.iter_mut().filter(|own| own.is_running) {

@@ -15,7 +15,7 @@ use filemap_attach::{Event, EventKind, FaultKind, FileId, MappedRange};
 use filemap_policy::{PageRange, TouchKind};
 
 use crate::costs::CostEstimator;
-use crate::file::{GovernedFile, TouchedFile};
+use crate::file::{GovernedFile, OpenFile, TouchedFile};
 use crate::process::{CutRange, GovernedProcess, page_bytes};
 use crate::range::{GovernedRange, RangeState};
 use crate::request::{
@@ -150,7 +150,7 @@ impl Governor {
             range.counts.early_faults += u64::from(is_major);
             if range.early_touches.len() < MAX_EARLY_TOUCHES && kind != FaultKind::Scanned {
                 let page = range.page(address, page_bytes);
-                range.early_touches.push((tid, page));
+                range.early_touches.push((tid, page, is_major));
             }
             let is_due = matches!(range.state, RangeState::Requested { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
@@ -369,8 +369,8 @@ impl Governor {
                             (Arc::clone(decision), is_random),
                         )
                     });
-                    for (tid, page) in std::mem::take(&mut range.early_touches) {
-                        governed.on_early_touch(tid, page);
+                    for (tid, page, is_major) in std::mem::take(&mut range.early_touches) {
+                        governed.on_early_touch(tid, (page, is_major));
                     }
                     if is_new && !self.settings.observe_only {
                         for pages in governed.begin_prefetch(now_ns) {
@@ -577,8 +577,10 @@ impl Governor {
     fn decide_late(&mut self) {
         let largest = self.settings.max_window_bytes / self.page_bytes;
         let (watch_time, costs) = (self.settings.watch_time, &self.costs);
-        let files = self.files.iter_mut();
-        let is_due = |file: &mut GovernedFile| file.decide_late(watch_time, largest, costs);
+        let (files, memory) = (self.files.iter_mut(), &self.settings.memory);
+        let measured = |file: &OpenFile| memory.as_ref()?.measured_costs(&file.file);
+        let is_due =
+            |file: &mut GovernedFile| file.decide_late(watch_time, largest, costs, measured);
         let due: Vec<FileId> = files.filter_map(|(id, file)| is_due(file).then_some(*id)).collect();
         if due.is_empty() {
             return;

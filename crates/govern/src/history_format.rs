@@ -90,7 +90,9 @@ impl FileMemory {
 }
 
 fn put_history(bytes: &mut Vec<u8>, history: &TouchHistory) {
-    let flags = u64::from(history.is_exact) | u64::from(history.is_random) << 1;
+    let flags = u64::from(history.is_exact)
+        | u64::from(history.is_random) << 1
+        | u64::from(history.is_cached) << 2;
     for number in [flags, history.threads, history.total_runs, history.runs.len() as u64] {
         put_varint(bytes, number);
     }
@@ -146,7 +148,7 @@ impl<'a> Input<'a> {
     }
 
     fn next_history(&mut self) -> Option<TouchHistory> {
-        let flags = self.next_up_to(3)?;
+        let flags = self.next_up_to(7)?;
         let (threads, total_runs) = (self.next()?.max(1), self.next()?);
         let count = self.next_up_to((MAX_RUNS as u64).min(total_runs))?;
         let mut runs = Vec::new();
@@ -160,8 +162,8 @@ impl<'a> Input<'a> {
             let number = self.next_up_to(MAX_PAGE / 512)?;
             regions.push(TouchedRegion { number, blocks: u32::try_from(self.next()?).ok()? });
         }
-        let (is_exact, is_random) = (flags & 1 != 0, flags & 2 != 0);
-        Some(TouchHistory { is_exact, is_random, threads, runs, total_runs, regions })
+        let (is_exact, is_random, is_cached) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+        Some(TouchHistory { is_exact, is_random, is_cached, threads, runs, total_runs, regions })
     }
 }
 
@@ -175,7 +177,7 @@ pub mod tests {
         let history = |is_exact| {
             let mut collector = TouchCollector::new(is_exact, !is_exact);
             (0..500).for_each(|number| collector.on_touch(number * 7919 % 40_000, number % 3));
-            collector.history()
+            TouchHistory { is_cached: !is_exact, ..collector.history() }
         };
         FileMemory {
             identity: FileIdentity {

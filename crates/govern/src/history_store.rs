@@ -6,13 +6,14 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use filemap_attach::reason;
-use filemap_policy::TouchHistory;
+use filemap_policy::{Costs, TouchHistory};
 use rustix::fs::{AtFlags, StatxFlags, major, minor, statx};
 use rustix::process::geteuid;
 
+use crate::device_times;
 use crate::history_format::{FileIdentity, FileMemory, MAX_HISTORIES};
 use crate::journal::replace_file;
 
@@ -21,6 +22,16 @@ const EXTENSION: &str = "touches";
 
 /// Maximum number of files that are remembered.
 const MAX_FILES: usize = 256;
+
+/// Extension of the files with the costs of a device, and their maximum number.
+const DEVICE_EXTENSION: &str = "device";
+const MAX_DEVICES: usize = 64;
+
+/// Costs are measured again after this time: a device may have been replaced by another.
+const MAX_COSTS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Maximum size of the file of a device.
+const MAX_DEVICE_BYTES: u64 = 256;
 
 /// Maximum size of a memory.
 const MAX_BYTES: u64 = 2 << 20;
@@ -101,7 +112,7 @@ impl HistoryStore {
     /// The memory is damaged, or not of this version: one line.
     pub fn load(&self, identity: &FileIdentity) -> Result<Vec<TouchHistory>, String> {
         let path = self.directory.join(identity.file_name());
-        let memory = match read(&path) {
+        let memory = match read(&path, MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(format!("'{}': {}", path.display(), reason(&error))),
             Ok(bytes) => FileMemory::decode(&bytes),
@@ -116,7 +127,8 @@ impl HistoryStore {
         }
     }
 
-    /// Adds what a program has touched of the file `identity` at `path`.
+    /// Adds what a program has touched of the file `identity` at `path`. What was cached when it was
+    /// touched is kept only as long as nothing better is known.
     ///
     /// # Errors
     /// The memory cannot be written: one line.
@@ -127,30 +139,68 @@ impl HistoryStore {
         history: TouchHistory,
     ) -> Result<(), String> {
         let mut histories = self.load(&identity).unwrap_or_default();
-        histories.insert(0, history);
+        if !history.is_cached {
+            histories.retain(|own| !own.is_cached);
+        }
+        if !history.is_cached || histories.iter().all(|own| own.is_cached) {
+            histories.insert(0, history);
+        }
         histories.truncate(MAX_HISTORIES);
         let memory = FileMemory { identity, path: path.to_path_buf(), histories };
         let name = identity.file_name();
         let written = replace_file(&self.directory.join(&name), &memory.encode(), 0o600);
         written.map_err(|error| format!("'{}' cannot be written: {}", name, reason(&error)))?;
-        self.remove_oldest();
+        self.remove_oldest(EXTENSION, MAX_FILES);
         Ok(())
     }
 
-    fn remove_oldest(&self) {
-        let mut files = self.files();
-        let extra = files.len().saturating_sub(MAX_FILES);
+    /// What reading costs on `device`, if that was measured lately.
+    pub(crate) fn costs(&self, device: (u32, u32)) -> Option<Costs> {
+        let path = self.device_path(device);
+        let bytes = read(&path, MAX_DEVICE_BYTES).ok()?;
+        let age = path.symlink_metadata().ok()?.modified().ok()?.elapsed().ok()?;
+        let text = std::str::from_utf8(&bytes).ok().filter(|_| age < MAX_COSTS_AGE)?;
+        let (fault, page) = text.strip_suffix('\n')?.split_once('\n')?;
+        let number = |line: &str, name: &str| -> Option<u64> {
+            let number = line.strip_prefix(name)?.parse().ok()?;
+            Some(number).filter(|number| (1..1_000_000_000).contains(number))
+        };
+        Some(Costs { fault_ns: number(fault, "fault_ns ")?, page_ns: number(page, "page_ns ")? })
+    }
+
+    /// [`HistoryStore::costs`] of the device of `file`, which is measured if that is not known. A
+    /// measurement that cannot be kept is repeated the next time.
+    pub(crate) fn measured_costs(&self, file: &File) -> Option<Costs> {
+        let data = file.metadata().ok()?;
+        let device = (major(data.dev()), minor(data.dev()));
+        if let Some(costs) = self.costs(device) {
+            return Some(costs);
+        }
+        let costs = device_times::measure(file)?;
+        let text = format!("fault_ns {}\npage_ns {}\n", costs.fault_ns, costs.page_ns);
+        let _ = replace_file(&self.device_path(device), text.as_bytes(), 0o600);
+        self.remove_oldest(DEVICE_EXTENSION, MAX_DEVICES);
+        Some(costs)
+    }
+
+    fn device_path(&self, device: (u32, u32)) -> PathBuf {
+        self.directory.join(format!("{}-{}.{DEVICE_EXTENSION}", device.0, device.1))
+    }
+
+    fn remove_oldest(&self, extension: &str, most: usize) {
+        let mut files = self.files(extension);
+        let extra = files.len().saturating_sub(most);
         if extra > 0 {
             files.sort();
             files[..extra].iter().for_each(|(_, path)| drop(fs::remove_file(path)));
         }
     }
 
-    /// The memories, with the time of their last change.
-    fn files(&self) -> Vec<(SystemTime, PathBuf)> {
+    /// The files with this extension, with the time of their last change.
+    fn files(&self, extension: &str) -> Vec<(SystemTime, PathBuf)> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
-        let ours = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));
+        let ours = paths.filter(|path| path.extension() == Some(OsStr::new(extension)));
         ours.map(|path| {
             let changed = path.symlink_metadata().and_then(|data| data.modified());
             (changed.unwrap_or(SystemTime::UNIX_EPOCH), path)
@@ -166,7 +216,9 @@ impl HistoryStore {
             let device = data.dev();
             (major(device), minor(device), data.ino())
         });
-        let is_it = |at: &PathBuf| match read(at).ok().and_then(|bytes| FileMemory::decode(&bytes))
+        let is_it = |at: &PathBuf| match read(at, MAX_BYTES)
+            .ok()
+            .and_then(|bytes| FileMemory::decode(&bytes))
         {
             Some(FileMemory { identity, path, .. }) => {
                 let own = (identity.device.0, identity.device.1, identity.inode);
@@ -174,30 +226,33 @@ impl HistoryStore {
             }
             None => false,
         };
-        let found = self.files().into_iter().map(|(_, at)| at).filter(is_it);
+        let found = self.files(EXTENSION).into_iter().map(|(_, at)| at).filter(is_it);
         found.filter(|at| fs::remove_file(at).is_ok()).count() > 0
     }
 
     /// Removes everything. Returns the number of files that were remembered.
     pub fn forget_all(&self) -> usize {
-        self.files().into_iter().filter(|(_, at)| fs::remove_file(at).is_ok()).count()
+        self.files(DEVICE_EXTENSION).iter().for_each(|(_, at)| drop(fs::remove_file(at)));
+        self.files(EXTENSION).into_iter().filter(|(_, at)| fs::remove_file(at).is_ok()).count()
     }
 }
 
-/// Reads a memory, of bounded size and only from a regular file.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads at most one byte more than `most`, and only from a regular file.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use crate::history_format::tests::memory;
 
@@ -221,6 +276,50 @@ mod tests {
         assert_eq!(threads, [5, 4, 3]);
         assert!(store.forget(&path) && !store.forget(&path));
         assert_eq!(store.load(&identity), Ok(Vec::new()));
+    }
+
+    /// Runs with a warm cache do not displace what a cold one has shown.
+    #[test]
+    fn cached_touches_are_kept_only_alone() {
+        let (_scratch, store) = store();
+        let FileMemory { identity, path, histories } = memory(5);
+        let add = |is_cached, threads| {
+            let history = TouchHistory { is_cached, threads, ..histories[0].clone() };
+            store.add(identity, &path, history).unwrap();
+            let kept = store.load(&identity).unwrap();
+            kept.iter().map(|own| own.threads).collect::<Vec<_>>()
+        };
+        assert_eq!(add(true, 1), [1]);
+        assert_eq!(add(true, 2), [2, 1]);
+        assert_eq!(add(false, 3), [3]);
+        assert_eq!(add(true, 4), [3]);
+        assert_eq!(add(false, 5), [5, 3]);
+    }
+
+    #[test]
+    fn costs_of_a_device_are_kept_for_a_day() {
+        let (scratch, store) = store();
+        let mut file = File::create_new(scratch.path().join("file")).unwrap();
+        file.write_all(&vec![7; 20 << 20]).unwrap();
+        file.sync_all().unwrap();
+        let data = file.metadata().unwrap();
+        let device = (major(data.dev()), minor(data.dev()));
+        assert_eq!(store.costs(device), None);
+        // Some filesystems cannot read past the page cache.
+        let Some(costs) = store.measured_costs(&file) else { return };
+        assert_eq!(store.costs(device), Some(costs));
+        assert_eq!(store.measured_costs(&file), Some(costs));
+        let at = store.device_path(device);
+        for text in ["", "fault_ns 0\npage_ns 1\n", "fault_ns 1\npage_ns 1", "fault_ns -1\n"] {
+            fs::write(&at, text).unwrap();
+            assert_eq!(store.costs(device), None, "{text}");
+        }
+        fs::write(&at, "fault_ns 7\npage_ns 5\n").unwrap();
+        assert_eq!(store.costs(device), Some(Costs { fault_ns: 7, page_ns: 5 }));
+        let old = SystemTime::now() - MAX_COSTS_AGE;
+        File::options().write(true).open(&at).unwrap().set_modified(old).unwrap();
+        assert_eq!(store.costs(device), None);
+        assert_eq!((store.forget_all(), at.exists()), (0, false));
     }
 
     /// A file that was written to is the same; another one in its place is not.
@@ -248,13 +347,13 @@ mod tests {
             let FileMemory { identity, path, .. } = memory(inode);
             store.add(identity, &path, TouchHistory::default()).unwrap();
             let at = store.directory.join(identity.file_name());
-            let then = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(inode + 1);
+            let then = SystemTime::UNIX_EPOCH + Duration::from_secs(inode + 1);
             File::options().write(true).open(at).and_then(|file| file.set_modified(then)).unwrap();
         }
-        assert!(store.files().len() <= MAX_FILES);
+        assert!(store.files(EXTENSION).len() <= MAX_FILES);
         let is_known = |inode| !store.load(&memory(inode).identity).unwrap().is_empty();
         assert!(!is_known(0) && is_known(MAX_FILES as u64 + 2));
-        assert!(store.forget_all() == MAX_FILES && store.files().is_empty());
+        assert!(store.forget_all() == MAX_FILES && store.files(EXTENSION).is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@
 mod advisor;
 mod costs;
 mod decision;
+mod device_times;
 mod enforcer;
 mod file;
 mod governing;

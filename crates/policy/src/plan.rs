@@ -89,6 +89,13 @@ struct Price {
 #[must_use]
 pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
     let is_random = histories.first().is_some_and(|last| last.is_random);
+    let uncached: Vec<TouchHistory>;
+    let histories = if histories.iter().any(|history| history.is_cached) {
+        uncached = histories.iter().filter(|history| !history.is_cached).cloned().collect();
+        &uncached[..]
+    } else {
+        histories
+    };
     let prefetch = dense_regions(histories, input);
     let total = |way: &dyn Fn(&TouchHistory) -> u64| {
         histories.iter().map(way).fold(0_u64, u64::saturating_add)

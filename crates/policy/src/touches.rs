@@ -74,6 +74,9 @@ pub struct TouchHistory {
     pub is_exact: bool,
     /// The program advised its mapping MADV_RANDOM itself.
     pub is_random: bool,
+    /// Hardly a touch waited for a read: the pages were cached, or read by other means. It shows
+    /// nothing of what readahead would gain.
+    pub is_cached: bool,
     /// Threads that touched the file, as if all of them touched as often as the busiest one.
     pub threads: u64,
     /// The first runs, in order of their first touch.

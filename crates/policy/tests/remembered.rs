@@ -1,5 +1,7 @@
 //! What is remembered of a file, and the plan that is made of it.
 
+use std::slice;
+
 use crate::support::{COSTS, LARGEST, Random, asked, whole};
 use filemap_policy::{
     FilePlan, FilePolicy, KernelWindow, MAX_REGIONS, MAX_RUNS, PlanInput, PlannedAdvice,
@@ -62,6 +64,18 @@ fn lengths_of_short_runs_are_estimated() {
     }
 }
 
+/// What was cached shows nothing of what readahead gains; a cold run beside it does.
+#[test]
+fn touches_of_cached_pages_decide_nothing() {
+    let lookups: Vec<u64> = (0..2000).map(|number| number * 7919 % LARGE).collect();
+    let cold = history(&lookups, false);
+    let cached = TouchHistory { is_cached: true, ..cold.clone() };
+    let advice = |histories: &[TouchHistory]| plan(histories, &input(2048, LARGE)).advice;
+    assert_eq!(advice(slice::from_ref(&cold)), PlannedAdvice::Random);
+    assert_eq!(advice(slice::from_ref(&cached)), PlannedAdvice::Unchanged);
+    assert_eq!(advice(&[cached, cold]), PlannedAdvice::Random);
+}
+
 #[test]
 fn histories_are_bounded() {
     let mut collector = TouchCollector::new(true, false);
@@ -118,7 +132,7 @@ fn plan_takes_the_cheaper_way() {
         for is_exact in [false, true] {
             let history = history(&touches, is_exact);
             let advice = WINDOWS.map(|window| {
-                let plan = plan(std::slice::from_ref(&history), &input(window, pages));
+                let plan = plan(slice::from_ref(&history), &input(window, pages));
                 assert!(plan.planned_ns <= plan.own_ns, "{name}");
                 plan.advice
             });
@@ -142,7 +156,7 @@ fn dense_regions_are_read_before_they_are_touched() {
     assert_eq!(all, 8192);
     assert!(planned_ns < own_ns);
     assert_eq!(plan_with(511).prefetch, []);
-    let once = plan(std::slice::from_ref(&dense), &input(32, 8192));
+    let once = plan(slice::from_ref(&dense), &input(32, 8192));
     assert_eq!(once.prefetch, [], "once may be chance");
     let scan = history(&(0..8192).collect::<Vec<_>>(), false);
     let scans = [scan.clone(), scan];

@@ -27,7 +27,7 @@ const SAMPLE_ADDRESS: u64 = 1 << 3;
 const RING_CONFIG: RingConfig = RingConfig {
     rings: &[
         RingSpec { root_bytes: 256 << 10, user_bytes: 64 << 10, wakeup_bytes: 1 },
-        RingSpec { root_bytes: 512 << 10, user_bytes: 128 << 10, wakeup_bytes: 16 * FAULT_BYTES },
+        RingSpec { root_bytes: 512 << 10, user_bytes: 128 << 10, wakeup_bytes: 256 * FAULT_BYTES },
         RingSpec { root_bytes: 1 << 20, user_bytes: 256 << 10, wakeup_bytes: 1024 * FAULT_BYTES },
     ],
     dedups_faults: true,

@@ -39,29 +39,49 @@ pub fn maps_with_advice(pid: u32) -> Result<Vec<(MappedRange, VmaAdvice)>, Error
 pub fn maps_with_advice_before(pid: u32, end: u64) -> Result<Vec<(MappedRange, VmaAdvice)>, Error> {
     let failed = |cause| unreadable(pid, "smaps", cause);
     let mut file = File::open(format!("/proc/{pid}/smaps")).map_err(failed)?;
-    let (mut text, mut part) = (Vec::new(), [0; READ_BYTES]);
+    let (mut parser, mut text, mut part) = (SmapsParser::default(), Vec::new(), [0; READ_BYTES]);
     loop {
         let count = file.read(&mut part).map_err(failed)?;
         text.extend_from_slice(&part[..count]);
         let whole_lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let found = parse_smaps(&text[..whole_lines]);
-        let is_enough = found.last().is_some_and(|(range, _)| range.end() >= end);
+        parser.parse(&text[..whole_lines]);
+        text.drain(..whole_lines);
+        let is_enough = parser.found.last().is_some_and(|(range, _)| range.end() >= end);
         if count == 0 || is_enough {
-            return Ok(found.into_iter().filter(|(range, _)| range.address < end).collect());
+            let found = parser.found.into_iter();
+            return Ok(found.filter(|(range, _)| range.address < end).collect());
         }
     }
 }
 
 fn parse_smaps(text: &[u8]) -> Vec<(MappedRange, VmaAdvice)> {
-    let (mut found, mut last) = (Vec::new(), None);
-    for line in text.split(|byte| *byte == b'\n') {
-        if let Some(flags) = line.strip_prefix(b"VmFlags:") {
-            found.extend(last.take().map(|range| (range, parse_vm_flags(flags))));
-        } else if let Some(range) = maps::parse_maps_line(line) {
-            last = Some(range).filter(|range| range.file.is_some());
+    let mut parser = SmapsParser::default();
+    parser.parse(text);
+    parser.found
+}
+
+/// Parses smaps piece by piece.
+#[derive(Default)]
+struct SmapsParser {
+    found: Vec<(MappedRange, VmaAdvice)>,
+    /// The file mapping whose flags come next.
+    last: Option<MappedRange>,
+}
+
+impl SmapsParser {
+    /// Parses whole lines.
+    fn parse(&mut self, text: &[u8]) {
+        for line in text.split(|byte| *byte == b'\n') {
+            if let Some(flags) = line.strip_prefix(b"VmFlags:") {
+                let range = self.last.take();
+                self.found.extend(range.map(|range| (range, parse_vm_flags(flags))));
+            } else if line.first().is_some_and(u8::is_ascii_hexdigit)
+                && let Some(range) = maps::parse_maps_line(line)
+            {
+                self.last = Some(range).filter(|range| range.file.is_some());
+            }
         }
     }
-    found
 }
 
 fn parse_vm_flags(flags: &[u8]) -> VmaAdvice {
@@ -92,5 +112,19 @@ mod tests {
         let sequential = VmaAdvice { readahead: ReadaheadMode::Sequential, huge_pages: None };
         let random = VmaAdvice { readahead: ReadaheadMode::Random, huge_pages: Some(false) };
         assert_eq!(found, [(0x1000, sequential), (0x3000, random)]);
+    }
+
+    /// Stopping early gives what reading everything gives.
+    #[test]
+    fn maps_below_an_address_are_a_part_of_all() {
+        let pid = std::process::id();
+        let all = maps_with_advice(pid).unwrap();
+        let middle = all[all.len() / 2].0.address + 1;
+        for end in [middle, u64::MAX] {
+            let below = maps_with_advice_before(pid, end).unwrap();
+            let expected: Vec<_> =
+                all.iter().filter(|(range, _)| range.address < end).cloned().collect();
+            assert_eq!(below, expected, "{end:x}");
+        }
     }
 }

@@ -453,7 +453,8 @@ fn the_programs_own_advice_is_never_restored() {
 /// A reply that a mapping is governed by `way`, of a file that is remembered in `store` or not.
 fn governed_by(way: FileWay, origin: AdviceOrigin) -> TakeResult {
     let TakeResult::Governed { file, pages, .. } = governed(origin) else { unreachable!() };
-    let decision = Arc::new(FileDecision { way, reason: "watched only: first time".to_string() });
+    let decision =
+        Arc::new(FileDecision { way, reason: "watched only: first time".to_string(), costs: None });
     TakeResult::Governed { file, pages, origin, decision }
 }
 
