@@ -381,6 +381,31 @@ fn advice_of_another_thread_comes_in_its_order() {
     assert_ne!(read(&found), read(&begun_together));
 }
 
+/// Threads that take turns, such as those that a goroutine moves between, keep their turns. Threads
+/// that run at the same time do not wait for each other.
+#[test]
+fn threads_that_take_turns_read_as_one_thread() {
+    let event = |thread, what| Event { thread, wait_ns: 0, kind: what };
+    let recording = |thread_of: &dyn Fn(u64) -> u32| {
+        let mut all = begin(4096);
+        all.push(event(1, EventKind::Thread { process: 0, tid: 8 }));
+        all.extend((0..600).map(|at| event(thread_of(at), touch(0, at * at * 7 % 4096))));
+        converted(&all).0
+    };
+    let read = |program: &Job| {
+        let counters = trace(program, &Profile::DEFAULT, &mut ()).unwrap().counters;
+        (counters.data_pages_read, counters.major_faults)
+    };
+    let waits =
+        |program: &Job| -> usize { program.threads.iter().map(|thread| thread.after.len()).sum() };
+    let alone = recording(&|_| 0);
+    let in_turns = recording(&|at| (at / 60 % 2) as u32);
+    assert_eq!((read(&in_turns), waits(&in_turns)), (read(&alone), 9));
+    let at_once = recording(&|at| (at % 2) as u32);
+    assert_eq!(waits(&at_once), 0);
+    assert_ne!(read(&at_once), read(&alone));
+}
+
 /// Memory that changes between accesses is allocated and freed there, by the thread of the last
 /// access.
 #[test]
