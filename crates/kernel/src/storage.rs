@@ -185,6 +185,41 @@ fn overlay_layers(line: &str, number: &str, path: &Path) -> Vec<PathBuf> {
     layers.map(|layer| Path::new(&layer).join(&file)).collect()
 }
 
+/// A path by which this process finds the file that a process in another mount namespace or root
+/// directory has at `path`, with the metadata `data`: by a mount here that shows the same part of
+/// its filesystem. `mountinfo` is the process's. `None` if no mount here shows it.
+pub fn path_of_namespace(mountinfo: &str, path: &Path, data: &fs::Metadata) -> Option<PathBuf> {
+    let is_it = |candidate: &Path| {
+        fs::metadata(candidate)
+            .is_ok_and(|found| (found.dev(), found.ino()) == (data.dev(), data.ino()))
+    };
+    if is_it(path) {
+        return Some(path.to_owned());
+    }
+    let number = format!("{}:{}", major(data.dev()), minor(data.dev()));
+    let own = fs::read("/proc/self/mountinfo").ok()?;
+    let own = String::from_utf8_lossy(&own);
+    let of_filesystem = |text: &str| -> Vec<(PathBuf, PathBuf)> {
+        let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let of_device = fields.filter(|fields| fields.get(2) == Some(&number.as_str()));
+        let places = of_device.filter_map(|fields| {
+            Some((unescape_octal(fields.get(3)?).into(), unescape_octal(fields.get(4)?).into()))
+        });
+        places.collect()
+    };
+    let inside = of_filesystem(mountinfo).into_iter().filter_map(|(root, point)| {
+        let within = path.strip_prefix(point).ok()?;
+        Some(root.join(within))
+    });
+    let inside: Vec<PathBuf> = inside.collect();
+    let mounts = of_filesystem(&own).into_iter();
+    let mut here = mounts.flat_map(|(root, point)| {
+        let within = inside.iter().filter_map(move |file| file.strip_prefix(&root).ok());
+        within.map(move |within| point.join(within)).collect::<Vec<_>>()
+    });
+    here.find(|candidate| is_it(candidate))
+}
+
 /// Readahead size of a filesystem: from its BDI, or from the device below it.
 fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
     let mut files = read_ahead_files(filesystem, source);

@@ -48,7 +48,8 @@ pub enum TraceEventKind {
         first: u64,
         last: u64,
     },
-    /// Entry of read(2), or of pread64(2) with its offset, of more than 4096 bytes.
+    /// Entry of read(2), or of pread64(2) with its offset, of more than 4096 bytes, or of the first
+    /// part of sendfile(2).
     ReadCall {
         fd: u64,
         length_bytes: u64,

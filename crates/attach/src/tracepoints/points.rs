@@ -41,7 +41,10 @@ const MLOCK_ONFAULT: u64 = 1;
 const FILTERS: [(&str, &CStr); 2] =
     [("syscalls/sys_enter_read", c"count > 4096"), ("syscalls/sys_enter_pread64", c"count > 4096")];
 
-const TRACEPOINTS: [TracepointSpec; 20] = [
+/// The largest part of sendfile(2) in one read: the size of its pipe.
+const PIPE_BYTES: u64 = 64 << 10;
+
+const TRACEPOINTS: [TracepointSpec; 21] = [
     ("exceptions/page_fault_user", &["address", "error_code"], decode_fault, true),
     ("exceptions/page_fault_kernel", &["address", "error_code"], decode_fault, true),
     (
@@ -60,6 +63,16 @@ const TRACEPOINTS: [TracepointSpec; 20] = [
         "syscalls/sys_enter_pread64",
         &["fd", "count", "pos"],
         |v| TraceEventKind::ReadCall { fd: v[0], length_bytes: v[1], offset_bytes: Some(v[2]) },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_sendfile64",
+        &["in_fd", "count"],
+        |v| TraceEventKind::ReadCall {
+            fd: v[0],
+            length_bytes: v[1].min(PIPE_BYTES),
+            offset_bytes: None,
+        },
         false,
     ),
     ("syscalls/sys_enter_mmap", &["flags"], |v| TraceEventKind::MmapCall { flags: v[0] }, false),

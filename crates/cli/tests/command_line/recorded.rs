@@ -595,7 +595,8 @@ fn killed_recording(place: &Place, [program, data]: [&str; 2]) -> Option<Vec<u64
     Some(touches(&left, data))
 }
 
-/// The files of a process in another mount namespace are found, whatever is at their path here.
+/// The files of a process in another mount namespace are found, whatever is at their path here, and
+/// recorded by the path that they have here.
 #[test]
 fn records_process_in_another_mount_namespace() {
     if !rustix::process::geteuid().is_root() {
@@ -640,8 +641,8 @@ fn records_process_in_another_mount_namespace() {
             EventKind::File { path, size_bytes, .. } => Some((path.clone(), *size_bytes)),
             _ => None,
         });
-        assert_eq!(file, Some((name.clone().into(), PAGES * 4096)), "{kind}: {}", stderr(&output));
-        assert!(!touches(&events, &name).is_empty(), "{kind}: {}", stderr(&output));
+        assert_eq!(file, Some((data.clone().into(), PAGES * 4096)), "{kind}: {}", stderr(&output));
+        assert!(!touches(&events, &data).is_empty(), "{kind}: {}", stderr(&output));
     }
 }
 
@@ -673,7 +674,7 @@ fn overlay_has_the_readahead_of_its_layer() {
     if output.status.code() == Some(9) {
         return skip(stderr(&output));
     }
-    assert!(!touches(&events(&path), &format!("{mounted}/data")).is_empty(), "{}", stderr(&output));
+    assert!(!touches(&events(&path), &format!("{lower}/data")).is_empty(), "{}", stderr(&output));
     let run = |args: &str| {
         let output = place.command("run", args).output().expect("the command starts");
         assert!(output.status.success(), "{}", stderr(&output));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use filemap_attach::file::matches_any;
 use filemap_attach::process::mapped_file_link;
 use filemap_attach::{FileId, reason};
-use filemap_kernel::storage::overlay_layer_file;
+use filemap_kernel::storage::{overlay_layer_file, path_of_namespace};
 use filemap_recording::assembly::ObservedFile;
 use rustix::io::{ReadWriteFlags, preadv2};
 
@@ -80,9 +80,15 @@ impl FileFilter {
             _ => return Err(Exclusion::NotIncluded),
         }
         let size_bytes = data.len();
-        let data = found.layer(&data).unwrap_or(data);
-        let (device, inode) = (data.dev(), data.ino());
-        Ok(ObservedFile { path: found.path.clone(), device, inode, size_bytes })
+        let layer = found.layer(&data);
+        let mut path = found.path.clone();
+        if found.link != found.path {
+            // The path leads elsewhere here.
+            let of_layer = layer.as_ref().map(|(path, _)| path.clone());
+            path = found.path_here(&data).or(of_layer).unwrap_or(path);
+        }
+        let data = layer.map_or(data, |(_, data)| data);
+        Ok(ObservedFile { path, device: data.dev(), inode: data.ino(), size_bytes })
     }
 }
 
@@ -162,16 +168,28 @@ impl ProcessFile {
         (data.ino() == stored.inode).then_some(data.len())
     }
 
-    /// The metadata of the file of a layer that holds the pages of this file, if its filesystem,
-    /// which gives it `data`, is an overlay.
-    fn layer(&self, data: &fs::Metadata) -> Option<fs::Metadata> {
+    /// The path of this file, with the metadata `data`, in the mount namespace of this process.
+    fn path_here(&self, data: &fs::Metadata) -> Option<PathBuf> {
+        let mounts = fs::read(format!("/proc/{}/mountinfo", self.pid)).ok()?;
+        // After chroot(2) the path begins at the root of the namespace, and the mount points do not.
+        let root = fs::read_link(format!("/proc/{}/root", self.pid)).unwrap_or_default();
+        let within = self.path.strip_prefix(&root).ok().map(|within| Path::new("/").join(within));
+        let paths = [self.path.clone()].into_iter().chain(within);
+        let mounts = String::from_utf8_lossy(&mounts);
+        paths.into_iter().find_map(|path| path_of_namespace(&mounts, &path, data))
+    }
+
+    /// The file of a layer that holds the pages of this file, and its metadata, if the filesystem
+    /// of this file, which gives it `data`, is an overlay.
+    fn layer(&self, data: &fs::Metadata) -> Option<(PathBuf, fs::Metadata)> {
         let filesystem = rustix::fs::statfs(&self.link).ok()?.f_type;
         if filesystem != libc::OVERLAYFS_SUPER_MAGIC {
             return None;
         }
         let mounts = fs::read(format!("/proc/{}/mountinfo", self.pid)).ok()?;
         let layer = overlay_layer_file(&String::from_utf8_lossy(&mounts), &self.path, data)?;
-        fs::metadata(layer).ok()
+        let data = fs::metadata(&layer).ok()?;
+        Some((layer, data))
     }
 }
 

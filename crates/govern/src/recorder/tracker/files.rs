@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 
 use filemap_attach::FileId;
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
 use filemap_kernel::residency::cached_ranges;
 use filemap_recording::assembly::{Action, ObservedFile};
+use rustix::fs::{major, minor};
 
 use super::ProcessTracker;
 use super::process::program_path;
@@ -15,6 +16,10 @@ use crate::recorder::file_filter::ProcessFile;
 
 /// Maximum deferred reads per process; a read is deferred until the path of its file is known.
 const MAX_DEFERRED: usize = 4096;
+
+/// Maximum number of directories, and of entries of each, in which a closed file is looked for.
+const MAX_DIRECTORIES: usize = 16;
+const MAX_NEIGHBOURS: usize = 4096;
 
 /// Maximum files that are not recorded whose reason is kept.
 const MAX_EXCLUDED: usize = 4096;
@@ -103,7 +108,8 @@ impl ProcessTracker {
 
     pub(super) fn add_read(&mut self, event: &TraceEvent, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
-            && let Some(found) = open_file(event.pid, file)
+            && let Some(found) =
+                open_file(event.pid, file).or_else(|| self.neighbour(event.pid, file))
         {
             self.add_file(file, &found);
         }
@@ -131,6 +137,33 @@ impl ProcessTracker {
             self.excluded.push((exclusion.clone(), found.path.clone()));
         }
         self.files.insert(file, stored.ok());
+        if let Some(directory) = found.path.parent()
+            && self.directories.last().is_none_or(|last| last != directory)
+        {
+            self.directories.retain(|known| known != directory);
+            self.directories.push(directory.to_owned());
+            let old = self.directories.len().saturating_sub(MAX_DIRECTORIES);
+            self.directories.drain(..old);
+            self.not_neighbours.clear();
+        }
+    }
+
+    /// Looks for a file that is closed by now in the directories of the files before it: servers
+    /// open many files of a few directories, each for a single request.
+    fn neighbour(&mut self, pid: u32, file: FileId) -> Option<ProcessFile> {
+        if !self.not_neighbours.insert(file) {
+            return None;
+        }
+        let is_it = |entry: &fs::DirEntry| {
+            let device = |data: fs::Metadata| (major(data.dev()), minor(data.dev()));
+            entry.ino() == file.inode
+                && entry.metadata().is_ok_and(|data| device(data) == (file.major, file.minor))
+        };
+        let path = self.directories.iter().rev().find_map(|directory| {
+            let entries = fs::read_dir(directory).ok()?.take(MAX_NEIGHBOURS).flatten();
+            entries.into_iter().find(is_it).map(|entry| entry.path())
+        })?;
+        Some(ProcessFile { link: path.clone(), path, pid })
     }
 
     /// Looks up what of a recorded file is cached, unless that is known, before its pages are
@@ -167,11 +200,7 @@ impl ProcessTracker {
         }
         // Where stat(2) has a device of its own, as on btrfs, mappings and reads of the file come
         // under another ID: `open_number` takes both for one file.
-        let file = FileId {
-            major: rustix::fs::major(data.dev()),
-            minor: rustix::fs::minor(data.dev()),
-            inode: data.ino(),
-        };
+        let file = FileId { major: major(data.dev()), minor: minor(data.dev()), inode: data.ino() };
         let found = ProcessFile { path: fs::read_link(&link)?, link: link.into(), pid };
         if !self.files.contains_key(&file) {
             self.add_file(file, &found);

@@ -5,7 +5,7 @@ mod mappings;
 mod process;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use filemap_attach::tracepoints::{TraceEvent, TraceEventKind};
@@ -51,6 +51,9 @@ pub struct ProcessTracker {
     populating: HashMap<u32, u64>,
     /// Pages that were locked in memory, so that their touches cannot be seen.
     locked_pages: u64,
+    /// The directories of the last files that were found, and the files that are in none of them.
+    directories: Vec<PathBuf>,
+    not_neighbours: HashSet<FileId>,
     /// By thread: file, first and last page of the last read.
     reads: HashMap<u32, (FileId, u64, u64)>,
     /// By thread: the read(2) or pread(2) that it entered, until its first lookup of a page.
@@ -92,6 +95,8 @@ impl ProcessTracker {
             calls: HashMap::new(),
             populating: HashMap::new(),
             locked_pages: 0,
+            directories: Vec::new(),
+            not_neighbours: HashSet::new(),
             reads: HashMap::new(),
             read_calls: HashMap::new(),
             observations: Vec::new(),
