@@ -124,6 +124,7 @@ impl JobSpec {
             count: None,
             cached: None,
             found: elf.map(|elf| FoundFile {
+                holes: Vec::new(),
                 size_bytes: elf.size_bytes,
                 sparse: false,
                 elf: Some(elf),

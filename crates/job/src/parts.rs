@@ -157,6 +157,8 @@ pub struct File {
     pub path: Option<String>,
     /// Create the temporary file sparse, without blocks on disk.
     pub sparse: bool,
+    /// Its holes, in order and without overlaps: of a sparse file all of it.
+    pub holes: Arc<[Range<PageIndex>]>,
     /// Drop an existing file from the page cache even if other programs may need it there.
     pub cold: bool,
     /// The pages that are cached at the beginning, in order, without overlaps.

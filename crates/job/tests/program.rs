@@ -61,7 +61,7 @@ fn existing_files_are_dropped_if_requested() {
              open = 'o'\nfadvise = 'willneed'"
         );
         let mut spec = JobSpec::from_toml(&text).unwrap();
-        let found = FoundFile { size_bytes: 4096, sparse: false, elf: None };
+        let found = FoundFile { size_bytes: 4096, sparse: false, holes: Vec::new(), elf: None };
         spec.existing_files().for_each(|file| *file.found = Some(found.clone()));
         let files = spec.validate(None).unwrap().files;
         assert_eq!([files[0].file.cold, files[1].file.cold], [cold, false]);
@@ -265,7 +265,7 @@ fn an_existing_file_says_its_size_itself() {
         );
         JobSpec::from_toml(&text).unwrap()
     };
-    let found = FoundFile { size_bytes: 5000, sparse: true, elf: None };
+    let found = FoundFile { size_bytes: 5000, sparse: true, holes: Vec::new(), elf: None };
     let valid = |keys: &str| {
         let mut spec = spec(keys);
         spec.existing_files().for_each(|file| *file.found = Some(found.clone()));
@@ -508,7 +508,12 @@ fn segments_are_mapped_as_the_loader_maps_them() {
         let size_bytes = elf.size_bytes;
         for file in spec.existing_files() {
             assert!(file.is_elf, "its headers are wanted");
-            *file.found = Some(FoundFile { size_bytes, sparse: false, elf: Some(elf.clone()) });
+            *file.found = Some(FoundFile {
+                size_bytes,
+                sparse: false,
+                holes: Vec::new(),
+                elf: Some(elf.clone()),
+            });
         }
         spec.validate(None).map_err(|error| error.to_string())
     };

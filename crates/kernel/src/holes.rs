@@ -1,41 +1,20 @@
 //! Holes of a file, which are read without the device.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// How much of a file consists of holes. Allocated extents that were never written count as holes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holes {
-    /// No holes, or unknown.
-    None,
-    /// Some of it.
-    Some,
-    /// All of it.
-    All,
-}
-
-impl Holes {
-    /// The holes of `file`, by [`hole_bytes`].
-    pub fn find(file: &File) -> Holes {
-        match hole_bytes(file) {
-            0 => Holes::None,
-            bytes if file.metadata().is_ok_and(|data| data.len() == bytes) => Holes::All,
-            _ => Holes::Some,
-        }
-    }
-}
-
-/// Bytes of `file` in holes, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the answer does not
-/// depend on cached pages. 0 if unknown.
-pub fn hole_bytes(file: &File) -> u64 {
+/// The holes of `file` in order, as byte ranges, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the
+/// answer does not depend on cached pages. Allocated extents that were never written count as
+/// holes. Empty if unknown.
+pub fn hole_ranges(file: &File) -> Vec<Range<u64>> {
     let bytes = file.metadata().map_or(0, |data| data.len());
-    written_bytes(file, bytes).map_or(0, |written| bytes.saturating_sub(written))
+    find_holes(file, bytes).unwrap_or_default()
 }
 
-/// Allocated and written bytes among the first `bytes` of `file`; `None` if the filesystem lacks
-/// FIEMAP.
-fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
-    let (mut start, mut written) = (0, 0);
+/// The holes among the first `bytes` of `file`; `None` if the filesystem lacks FIEMAP.
+fn find_holes(file: &File, bytes: u64) -> Option<Vec<Range<u64>>> {
+    let (mut start, mut written_until, mut holes) = (0, 0, Vec::new());
     while start < bytes {
         let mut map = ExtentMap {
             start,
@@ -55,7 +34,10 @@ fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
         let extents = map.extents.get(..map.mapped_extents as usize)?;
         for extent in extents.iter().filter(|extent| extent.flags & UNWRITTEN == 0) {
             let (from, end) = (extent.logical, extent.logical.checked_add(extent.length)?);
-            written += end.min(bytes).saturating_sub(from.max(start));
+            if from.min(bytes) > written_until {
+                holes.push(written_until..from.min(bytes));
+            }
+            written_until = written_until.max(end);
         }
         match extents.last() {
             Some(last) if last.flags & LAST == 0 => {
@@ -64,7 +46,10 @@ fn written_bytes(file: &File, bytes: u64) -> Option<u64> {
             _ => break,
         }
     }
-    Some(written)
+    if written_until < bytes {
+        holes.push(written_until..bytes);
+    }
+    Some(holes)
 }
 
 /// Extents per FIEMAP call.
@@ -119,25 +104,28 @@ mod tests {
     #[test]
     fn distinguishes_holes_from_data() {
         let mut file = tempfile::tempfile_in("/var/tmp").unwrap();
-        assert_eq!(Holes::find(&file), Holes::None, "an empty file");
+        assert_eq!(hole_ranges(&file), [], "an empty file");
         file.set_len(2 << 20).unwrap();
-        if Holes::find(&file) == Holes::None {
+        if hole_ranges(&file).is_empty() {
             println!("skipped: the filesystem of /var/tmp does not tell holes");
             return;
         }
-        assert_eq!(Holes::find(&file), Holes::All);
+        let is_hole =
+            |file: &File| matches!(&hole_ranges(file)[..], [hole] if *hole == (0..2 << 20));
+        assert!(is_hole(&file));
         // Cached pages make no difference.
         file.read_to_end(&mut Vec::new()).unwrap();
-        assert_eq!(Holes::find(&file), Holes::All);
+        assert!(is_hole(&file));
         // More extents than one call returns.
         for piece in 0..100 {
             file.write_all_at(&[1; 4096], piece * 16384).unwrap();
         }
         file.sync_all().unwrap();
-        assert_eq!(written_bytes(&file, 2 << 20), Some(100 * 4096));
-        assert_eq!(Holes::find(&file), Holes::Some);
+        let last = 99 * 16384 + 4096..2 << 20;
+        let between = (0..99).map(|piece| piece * 16384 + 4096..(piece + 1) * 16384);
+        assert_eq!(hole_ranges(&file), between.chain([last]).collect::<Vec<_>>());
         file.write_all_at(&vec![1; 2 << 20], 0).unwrap();
         file.sync_all().unwrap();
-        assert_eq!(Holes::find(&file), Holes::None);
+        assert_eq!(hole_ranges(&file), []);
     }
 }

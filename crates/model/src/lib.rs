@@ -10,6 +10,7 @@ mod engine;
 mod error;
 pub mod extents;
 mod governor;
+mod holes;
 mod log;
 mod memory;
 pub mod mm;

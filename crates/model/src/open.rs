@@ -1,10 +1,13 @@
 //! Open files, and the parts of a job that rules use: limits, mappings and devices.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use filemap_core::address::mapping::FileMapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Rules;
-use filemap_core::units::{FileId, Order, PageCount, Vpn};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
 use filemap_job::program::NamedMapping;
 use filemap_job::{Filesystem, Machine, Segment};
 
@@ -19,8 +22,8 @@ pub struct OpenFile {
     pub file: FileId,
     /// File size in bytes.
     pub size_bytes: u64,
-    /// Index of its device.
-    pub device: usize,
+    /// Its holes, in order and without overlaps.
+    pub holes: Arc<[Range<PageIndex>]>,
     /// Limits of readahead and fault-around.
     pub limits: Limits,
     /// Readahead state, private to this open file.
@@ -33,17 +36,23 @@ pub struct OpenFile {
 
 impl OpenFile {
     /// Opens a file.
-    pub fn new(file: FileId, size_bytes: u64, device: usize, limits: Limits) -> OpenFile {
+    pub fn new(id: FileId, file: &filemap_job::File, limits: Limits) -> OpenFile {
         OpenFile {
             number: 0,
-            file,
-            size_bytes,
-            device,
+            file: id,
+            size_bytes: file.size_bytes,
+            holes: Arc::clone(&file.holes),
             limits,
             ra: ReadaheadState::NEW,
             device_ra_pages: limits.ra_pages,
             no_reuse: false,
         }
+    }
+
+    /// Whether it is a single hole.
+    pub fn is_hole(&self) -> bool {
+        let pages = self.size_bytes.div_ceil(self.limits.arch.page_size);
+        matches!(&self.holes[..], [hole] if hole.start.0 == 0 && hole.end.0 >= pages)
     }
 }
 

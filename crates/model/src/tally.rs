@@ -18,6 +18,8 @@ pub struct Tally {
     pub accesses: u64,
     /// Pages added to the page cache.
     pub pages_read: u64,
+    /// Those among them in holes.
+    pub hole_pages: u64,
     /// Bytes read with O_DIRECT.
     pub direct_bytes: u64,
     /// PGMAJFAULT events.
@@ -76,6 +78,7 @@ impl Tally {
         Tally {
             accesses: self.accesses + other.accesses,
             pages_read: self.pages_read + other.pages_read,
+            hole_pages: self.hole_pages + other.hole_pages,
             direct_bytes: self.direct_bytes + other.direct_bytes,
             major_faults: self.major_faults + other.major_faults,
             minor_faults: self.minor_faults + other.minor_faults,

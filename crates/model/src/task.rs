@@ -11,7 +11,7 @@ use crate::open::OpenFile;
 use crate::pending::{PendingRead, WpAction};
 use crate::process::{MappedArea, PageLocation, Process};
 use crate::tlb;
-use crate::world::World;
+use crate::world::{DISK, HOLES, World};
 
 /// The running task and its process.
 pub struct Task<'r, 'a, C> {
@@ -131,7 +131,8 @@ impl<C: PageCache> Task<'_, '_, C> {
         let bytes = bytes.next_multiple_of(DIRECT_BLOCK_BYTES);
         world.tally.direct_bytes += bytes;
         let now_ns = world.now_ns();
-        world.devices[open.device].read_direct(bytes, now_ns)
+        let device = if open.is_hole() { HOLES } else { DISK };
+        world.devices[device].read_direct(bytes, now_ns)
     }
 
     /// Begins to read `bytes` bytes at byte `offset` of `open`.

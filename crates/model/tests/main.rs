@@ -10,6 +10,7 @@ mod direct;
 mod exec_orders;
 mod fault_cost;
 mod governor;
+mod holes;
 mod interleavings;
 mod limits;
 mod measured;

@@ -26,7 +26,8 @@ fn run(tables: &str) -> Run {
     let mut spec = JobSpec::from_toml(&text).unwrap();
     for file in spec.existing_files() {
         let elf = Some(elf.clone());
-        *file.found = Some(FoundFile { size_bytes: elf_bytes(&elf), sparse: false, elf });
+        *file.found =
+            Some(FoundFile { size_bytes: elf_bytes(&elf), sparse: false, holes: Vec::new(), elf });
     }
     let program = spec.validate(None).unwrap();
     trace(&program, &Profile::DEFAULT, &mut ()).unwrap()

@@ -1,5 +1,6 @@
 //! Defaults that a job takes from this machine.
 
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_job::program::{ExistingFile, FoundFile};
 use filemap_job::{EngineKind, Filesystem, JobFlags, JobSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
-use filemap_kernel::holes::Holes;
+use filemap_kernel::holes::hole_ranges;
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::page_size;
 use filemap_kernel::storage::{Storage, io_bytes, layer_file};
@@ -53,9 +54,7 @@ pub fn resolve(spec: &mut JobSpec) -> Result<HostFacts, Error> {
     }
     let on_kernel = is_on_kernel(spec.on.as_deref());
     let mut found = HostFacts::default();
-    let on_kernel_alone = spec.on.as_deref() == Some(EngineKind::Kernel.name());
-    let warnings = existing_files(spec)?;
-    found.warnings.extend(warnings.into_iter().filter(|_| !on_kernel_alone));
+    existing_files(spec)?;
     // The first file stands for the device of all. ELF files come last, since they are copied.
     let file = spec.existing_files().min_by_key(|file| file.is_elf);
     let file = file.map(|file| (!file.is_elf).then(|| PathBuf::from(file.path)));
@@ -175,13 +174,11 @@ fn whole_pages(read_ahead_kb: u64, spec: &JobSpec) -> Option<u64> {
     Some(read_ahead_kb - read_ahead_kb % page_kb)
 }
 
-/// Fills in size, holes and segments of the existing files of a job, and returns warnings about
-/// them.
+/// Fills in size, holes and segments of the existing files of a job.
 ///
 /// # Errors
 /// When a file cannot be used, or two names refer to the same file.
-fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
-    let mut warnings = Vec::new();
+fn existing_files(spec: &mut JobSpec) -> Result<(), Error> {
     let mut seen: Vec<(u64, u64, String)> = Vec::new();
     for ExistingFile { name, path, is_elf, found } in spec.existing_files() {
         let (size_bytes, holes) = existing_file(path)?;
@@ -195,21 +192,12 @@ fn existing_files(spec: &mut JobSpec) -> Result<Vec<String>, Error> {
             }
             seen.push((data.dev(), data.ino(), name.to_string()));
         }
-        if holes == Holes::Some && !is_elf {
-            warnings.push(holes_warning(path));
-        }
         let elf = is_elf.then(|| input::segments(path)).transpose()?;
-        *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All && !is_elf, elf });
+        let holes = if is_elf { Vec::new() } else { holes };
+        let sparse = matches!(&holes[..], [hole] if *hole == (0..size_bytes));
+        *found = Some(FoundFile { size_bytes, sparse, holes, elf });
     }
-    Ok(warnings)
-}
-
-/// The warning about holes in the file at `path`.
-fn holes_warning(path: &str) -> String {
-    format!(
-        "'{path}' has holes, which are filled without reading its device; bytes_read and the times \
-         of the model count them as read"
-    )
+    Ok(())
 }
 
 /// The release of the kernel image at `path`.
@@ -222,13 +210,13 @@ pub fn image_release(path: &str) -> Result<String, Error> {
 }
 
 /// Size in bytes and holes of the file at `path`; fails if it cannot be read or is empty.
-fn existing_file(path: &str) -> Result<(u64, Holes), Error> {
+fn existing_file(path: &str) -> Result<(u64, Vec<Range<u64>>), Error> {
     let (file, bytes) = input::regular("file", path)?;
     match bytes {
         0 => {
             let reason = "it is empty".to_string();
             Err(Error::Read { what: "file", path: path.to_string(), reason })
         }
-        bytes => Ok((bytes, Holes::find(&file))),
+        bytes => Ok((bytes, hole_ranges(&file))),
     }
 }

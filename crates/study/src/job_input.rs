@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn booted_kernels_make_files_of_recorded_size() {
-        let found = FoundFile { size_bytes: 5000, sparse: true, elf: None };
+        let found = FoundFile { size_bytes: 5000, sparse: true, holes: Vec::new(), elf: None };
         let path = Some("/data".to_string());
         let mut file = FileSpec { path, found: Some(found), ..FileSpec::default() };
         assert!(forget_path(&mut file) && !forget_path(&mut file));

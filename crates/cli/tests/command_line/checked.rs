@@ -43,6 +43,33 @@ fn pages(variant: &Value) -> u64 {
     variant["pages_read"]["median"].as_f64().expect("a number") as u64
 }
 
+/// Pages in holes are in no prediction, as the kernel does not read them.
+#[test]
+fn pages_in_holes_are_predicted_as_not_read() {
+    if !crate::has_disk() {
+        return;
+    }
+    let place = Place::new("check_holes");
+    let [program, data] = place.lookups();
+    let file = fs::File::options().write(true).open(&data).unwrap();
+    let punch = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    for hole in 0..4 {
+        rustix::fs::fallocate(&file, punch, hole << 23, 5 << 20).unwrap();
+    }
+    file.sync_all().unwrap();
+    let Some(path) = record(&place, &[&program, &data, "300"]) else { return };
+    let output = checked(&place, &path, "--json -");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let predicted = report["now"]["data_pages_read"].as_u64().unwrap();
+    assert!((1..=3072).contains(&predicted), "{predicted} of 3072 pages of data");
+    let plain = variant(&report, None).expect("it is run as it is");
+    if pages(plain) == 0 {
+        return skip("the filesystem does not say what is read");
+    }
+    assert!(pages(plain).abs_diff(predicted) <= 64, "{plain} {predicted}");
+    assert_ne!(report["check"]["verdict"], "mispredicted", "{}", report["check"]["text"]);
+}
+
 /// The advice of the answer replaces the program's own bad advice.
 #[test]
 fn check_measures_prediction() {

@@ -1,5 +1,6 @@
 //! The tables of a job file.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub struct FoundFile {
     pub size_bytes: u64,
     /// It has no blocks on disk.
     pub sparse: bool,
+    /// Its holes in whole pages, in order: first byte and the byte after the last.
+    pub holes: Vec<Range<u64>>,
     /// ELF headers, if its segments are mapped.
     pub elf: Option<Elf>,
 }

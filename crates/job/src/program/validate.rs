@@ -1,6 +1,7 @@
 //! Validation of a job: from tables as written to a job that can run.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
@@ -178,6 +179,21 @@ impl FileStart {
         let pages = PageCount(size_bytes.div_ceil(self.page_size));
         self.start.cached_pages(pages, recorded, self.page_size)
     }
+
+    /// The holes of a file of `size_bytes`, in pages that lie in one entirely; with `sparse` all of
+    /// it.
+    fn holes(self, sparse: bool, found: &[Range<u64>], size_bytes: u64) -> Arc<[Range<PageIndex>]> {
+        let end = size_bytes.div_ceil(self.page_size);
+        if sparse {
+            return Arc::from([PageIndex(0)..PageIndex(end)]);
+        }
+        let in_pages = |hole: &Range<u64>| {
+            // The last page ends with the file.
+            let last = if hole.end >= size_bytes { end } else { hole.end / self.page_size };
+            PageIndex(hole.start.div_ceil(self.page_size))..PageIndex(last)
+        };
+        found.iter().map(in_pages).filter(|hole| hole.start < hole.end).collect()
+    }
 }
 
 impl FileSpec {
@@ -187,7 +203,8 @@ impl FileSpec {
         let file = match (&self.path, size_bytes) {
             (None, Some(size_bytes)) => {
                 let cached = start.cached(self, size_bytes);
-                File { size_bytes, path: None, sparse: self.sparse, cold: false, cached }
+                let holes = start.holes(self.sparse, &[], size_bytes);
+                File { size_bytes, path: None, sparse: self.sparse, holes, cold: false, cached }
             }
             (None, None) => {
                 let remedy = "a size such as 1g, or the 'path' of an existing file";
@@ -228,7 +245,9 @@ impl FileSpec {
         let path = Some(path.to_string());
         let sparse = found.map_or(self.sparse, |found| found.sparse);
         let cached = start.cached(self, size_bytes);
-        Ok(File { size_bytes, path, sparse, cold: start.cold, cached })
+        let holes = found.map_or(&[][..], |found| &found.holes);
+        let holes = start.holes(sparse, holes, size_bytes);
+        Ok(File { size_bytes, path, sparse, holes, cold: start.cold, cached })
     }
 }
 

@@ -20,6 +20,7 @@ impl Run {
             files: group_by_key(files, self.files, |table, all: &[FileRun]| FileRun {
                 name: job.spec.file[*table].name.clone(),
                 data_pages_read: all.iter().map(|file| file.data_pages_read).sum(),
+                hole_pages: all.iter().map(|file| file.hole_pages).sum(),
                 major_faults: all.iter().map(|file| file.major_faults).sum(),
                 evicted_pages: all.iter().map(|file| file.evicted_pages).sum(),
                 cached: all.iter().map(|file| file.cached).sum(),

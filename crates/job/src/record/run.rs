@@ -104,6 +104,9 @@ pub struct FileRun {
     pub name: String,
     /// Number of its pages that were read.
     pub data_pages_read: Option<u64>,
+    /// Those among them in holes, as far as the engine knows; not serialized.
+    #[serde(skip)]
+    pub hole_pages: u64,
     /// Faults on it that missed the page cache.
     pub major_faults: Option<u64>,
     /// Number of its pages that were evicted.

@@ -10,7 +10,7 @@ use filemap_job::{Filesystem, Machine};
 use super::needs::{JobNeeds, NeededFile};
 
 use crate::cold_cache::require_cold;
-use crate::holes::Holes;
+use crate::holes::hole_ranges;
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::raise_limit;
 use crate::scratch::{self, Scratch, ScratchSize};
@@ -166,7 +166,7 @@ impl JobFile {
         let plain = matches!(storage.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
-        self.has_all_blocks = plain && has_all && Holes::find(&self.file) == Holes::None;
+        self.has_all_blocks = plain && has_all && hole_ranges(&self.file).is_empty();
         self
     }
 

@@ -281,6 +281,7 @@ impl<'a> RunCounts<'a> {
         let files = named.zip(seen).zip(parts).map(|(((file, counters), seen), parts)| FileRun {
             name: file.name.clone(),
             data_pages_read: seen.pages_added(),
+            hole_pages: 0,
             major_faults: counters.major_faults,
             evicted_pages: seen.pages_evicted(),
             cached: seen.cached_pages,

@@ -59,10 +59,11 @@ pub fn record_run<C: PageCache>(
         let file = running.world.memory.cache.file(FileId::new(number as u32));
         let parts = cached(&mapped[number], &file);
         let cached = parts.pages().expect("the model counts all");
-        let Tally { pages_read, major_faults, .. } = sum.tally;
+        let Tally { pages_read, hole_pages, major_faults, .. } = sum.tally;
         FileRun {
             name: named.name.clone(),
             data_pages_read: Some(pages_read),
+            hole_pages,
             major_faults: Some(major_faults),
             // Pages that are no longer cached were reclaimed or dropped on advice.
             evicted_pages: Some(running.start_pages[number] + pages_read - cached),
@@ -130,9 +131,11 @@ struct CounterSum {
 impl CounterSum {
     fn from_step(job: &Job, step: &ProgramStep, process: usize, done: &StepStats) -> CounterSum {
         // Holes are zero-filled without the device.
-        let is_read = job.step_file(step).is_some_and(|file| !job.files[file].file.sparse);
-        let read = done.tally.pages_read * job.page_size() + done.tally.direct_bytes;
-        let bytes_read = if is_read { read } else { 0 };
+        let file = job.step_file(step).map(|file| &job.files[file].file);
+        let direct_bytes =
+            if file.is_some_and(|file| file.sparse) { 0 } else { done.tally.direct_bytes };
+        let pages_read = done.tally.pages_read - done.tally.hole_pages;
+        let bytes_read = pages_read * job.page_size() + direct_bytes;
         let has_locks = job.waits_for_locks(process);
         let has_others = job.threads.len() > 1;
         let calls = step.calls();

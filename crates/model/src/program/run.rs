@@ -29,7 +29,7 @@ use crate::profile::Profile;
 use crate::task::Task;
 use crate::tlb::Tlb;
 use crate::wait_queue::Pause;
-use crate::world::{DISK, HOLES, Timing, World};
+use crate::world::{Timing, World};
 
 /// A running program.
 pub(super) struct ProgramRun<'p, 'a, C> {
@@ -94,10 +94,9 @@ impl<'p, 'a, C: PageCache> ProgramRun<'p, 'a, C> {
         let opens = job.opens.iter().enumerate().map(|(number, open)| {
             let file = &job.files[open.file].file;
             let pages = job.file_pages(open.file);
-            let device = if file.sparse { HOLES } else { DISK };
             let limits = open::limits(job.rules, &job.machine, pages, profile);
             let of_file = FileId::new(open.file as u32);
-            let open = OpenFile::new(of_file, file.size_bytes, device, limits);
+            let open = OpenFile::new(of_file, file, limits);
             OpenFile { number: number as u32, ..open }
         });
         let limit = job.machine.cache_limit;

@@ -15,7 +15,7 @@ use crate::profile::Profile;
 use crate::task::Task;
 use crate::tlb::Tlb;
 use crate::wait_queue::Pause;
-use crate::world::{DISK, HOLES, Timing, World};
+use crate::world::{Timing, World};
 
 /// Bytes of one read, as on kernels.
 const READ_BYTES: u64 = 128 << 10;
@@ -44,9 +44,8 @@ pub fn read_cached<C: PageCache>(
     for (number, named) in job.files.iter().enumerate() {
         let file = &named.file;
         let limits = open::limits(job.rules, &job.machine, job.file_pages(number), profile);
-        let device = if file.sparse { HOLES } else { DISK };
         let id = FileId::new(number as u32);
-        let mut open = OpenFile::new(id, file.size_bytes, device, limits);
+        let mut open = OpenFile::new(id, file, limits);
         open.ra.is_random = true;
         for range in &file.cached {
             let end = (range.end.0 * job.page_size()).min(file.size_bytes);

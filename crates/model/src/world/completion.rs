@@ -15,12 +15,13 @@ impl<C: PageCache> World<'_, C> {
     #[inline(never)]
     pub fn wait(&mut self, open: &OpenFile, index: PageIndex) -> Option<Pause> {
         let file = open.file;
-        let arrival_ns = self.devices[open.device].arrival_ns(file, index);
+        let arrival = self.arrival(open, index);
+        let arrival_ns = arrival.map(|(_, at_ns)| at_ns);
         let is_added = || self.windows.iter().any(|window| window.has_added(file, index));
         // The task that zero-filled a hole has nothing to wait for.
-        let sleeps = match arrival_ns {
-            Some(at_ns) => {
-                open.device != HOLES || at_ns > self.now_ns.saturating_add(super::MAX_AHEAD_NS)
+        let sleeps = match arrival {
+            Some((device, at_ns)) => {
+                device != HOLES || at_ns > self.now_ns.saturating_add(super::MAX_AHEAD_NS)
             }
             None => is_added(),
         };
@@ -37,6 +38,19 @@ impl<C: PageCache> World<'_, C> {
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_completed();
         None
+    }
+
+    /// When page `index` of `open` arrives, and from which device; `None` if it is not being read.
+    #[inline]
+    pub fn arrival(&self, open: &OpenFile, index: PageIndex) -> Option<(usize, u64)> {
+        let of_device = |device: usize| {
+            let at_ns = self.devices[device].arrival_ns(open.file, index)?;
+            Some((device, at_ns))
+        };
+        if open.holes.is_empty() {
+            return of_device(DISK);
+        }
+        of_device(HOLES).or_else(|| of_device(DISK))
     }
 
     /// Unlocks folios that have arrived by now. Returns whether there were any.

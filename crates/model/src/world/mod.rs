@@ -57,7 +57,7 @@ pub struct World<'a, C> {
     pub profile: &'a Profile,
     pub timing: Timing,
     pub memory: Memory<C>,
-    /// Indexed by [`OpenFile::device`].
+    /// [`DISK`] and [`HOLES`].
     pub devices: Vec<Device>,
     pub log: RunLog<'a>,
     /// Counters of the current step of the running task.

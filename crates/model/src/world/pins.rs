@@ -50,7 +50,7 @@ impl<C: PageCache> World<'_, C> {
         if !self.memory.is_limited() {
             return;
         }
-        match self.devices[open.device].arrival_ns(open.file, index) {
+        match self.arrival(open, index) {
             Some(_) => self.waiting.hold_folio(self.task, open.file, index),
             None => self.pin(self.task, PinReason::Waited, open.file, index),
         }

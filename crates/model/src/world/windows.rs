@@ -17,6 +17,7 @@ use super::pins::PinReason;
 use super::{DISK, HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};
+use crate::holes;
 use crate::open::OpenFile;
 use crate::wait_queue::Pause;
 
@@ -27,8 +28,8 @@ pub struct PausedWindow {
     file: FileId,
     /// The page after the last one added.
     filled: Option<PageIndex>,
-    /// Folios added whose read is not submitted yet.
-    pending: Vec<device::PendingRun>,
+    /// By device: folios added whose read is not submitted yet.
+    pending: [Vec<device::PendingRun>; 2],
 }
 
 impl PausedWindow {
@@ -37,7 +38,7 @@ impl PausedWindow {
         let holds = |pending: &device::PendingRun| {
             pending.start <= index && index < pending.start + pending.pages
         };
-        self.file == file && self.pending.iter().any(holds)
+        self.file == file && self.pending.iter().flatten().any(holds)
     }
 }
 
@@ -103,7 +104,9 @@ impl<C: PageCache> World<'_, C> {
         tables: &PageTables,
     ) -> Option<Pause> {
         let PausedWindow { mut layout, filled, pending, .. } = under_way;
-        self.devices[open.device].restore_pending(pending);
+        for (device, pending) in self.devices.iter_mut().zip(pending) {
+            device.restore_pending(pending);
+        }
         if let Some(paused) = self.add_window(&mut layout, filled, open, tables) {
             return Some(self.pause_window(layout, paused, open));
         }
@@ -122,7 +125,7 @@ impl<C: PageCache> World<'_, C> {
     ) -> Pause {
         let PausePoint { next, filled, pause } = paused;
         layout.rewind(next);
-        let pending = self.devices[open.device].take_pending();
+        let pending = [DISK, HOLES].map(|device| self.devices[device].take_pending());
         let file = open.file;
         let under_way = PausedWindow { layout, file, filled, pending };
         self.windows.insert(self.task, under_way);
@@ -218,12 +221,13 @@ impl<C: PageCache> World<'_, C> {
             if self.memory.high().is_some() {
                 self.record_charge(run.pages(), tables);
             }
-            if open.device == HOLES {
+            let device = self.device_of(&run, open);
+            if device == HOLES {
                 self.advance(self.profile.cost.zero_page_ns);
             }
-            let before = self.devices[open.device].in_flight_requests();
-            self.devices[open.device].read(run, open.file, self.now_ns);
-            self.log_submission(open, before);
+            let before = self.devices[device].in_flight_requests();
+            self.devices[device].read(run, open.file, self.now_ns);
+            self.log_submission(device, before);
             self.submitted();
         }
         Ok(None)
@@ -248,7 +252,7 @@ impl<C: PageCache> World<'_, C> {
             if folios > 0 {
                 let added = left.first(folios);
                 self.add(open, added);
-                self.devices[open.device].add_pending(added);
+                self.add_pending(added, open);
             }
             if self.memory.high().is_some() {
                 self.record_charge(PageCount(folios << run.order.0), tables);
@@ -324,30 +328,67 @@ impl<C: PageCache> World<'_, C> {
         });
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
+        if !open.holes.is_empty() {
+            self.tally.hole_pages += holes::pages_in_holes(&run, &open.holes);
+        }
         let cost = &self.profile.cost;
         let pages_ns = cost.add_page_ns.saturating_mul(run.pages().0);
         self.advance(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
     }
 
+    /// The device of a folio of `open`.
+    #[inline]
+    fn device_of(&self, folio: &FolioRun, open: &OpenFile) -> usize {
+        let is_hole = !open.holes.is_empty() && holes::first_part(*folio, &open.holes).1;
+        if is_hole { HOLES } else { DISK }
+    }
+
+    /// Adds folios of `open` to the pending requests of their devices.
+    #[inline(always)]
+    fn add_pending(&mut self, run: FolioRun, open: &OpenFile) {
+        if open.holes.is_empty() {
+            self.devices[DISK].add_pending(run);
+        } else {
+            self.add_pending_parts(run, open);
+        }
+    }
+
+    #[inline(never)]
+    fn add_pending_parts(&mut self, mut run: FolioRun, open: &OpenFile) {
+        while run.folios > 0 {
+            let (part, is_hole) = holes::first_part(run, &open.holes);
+            self.devices[if is_hole { HOLES } else { DISK }].add_pending(part);
+            run = run.after_first(part.folios);
+        }
+    }
+
     /// Submits the pending reads of `open`.
     fn submit(&mut self, open: &OpenFile) {
-        if open.device == HOLES && self.profile.cost.zero_page_ns > 0 {
-            let pages = self.devices[open.device].pending_pages();
-            self.advance(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
+        if !open.holes.is_empty() {
+            let pages = self.devices[HOLES].pending_pages();
+            if self.profile.cost.zero_page_ns > 0 {
+                self.advance(self.profile.cost.zero_page_ns.saturating_mul(pages.0));
+            }
+            self.submit_to(HOLES, open.file);
         }
-        let before = self.devices[open.device].in_flight_requests();
-        if self.devices[open.device].submit(open.file, self.now_ns) {
-            self.log_submission(open, before);
+        self.submit_to(DISK, open.file);
+    }
+
+    #[inline(always)]
+    fn submit_to(&mut self, device: usize, file: FileId) {
+        let before = self.devices[device].in_flight_requests();
+        if self.devices[device].submit(file, self.now_ns) {
+            self.log_submission(device, before);
             self.submitted();
             self.complete_promptly();
         }
     }
 
-    /// Logs the requests of `open` submitted since `before` were in flight.
+    /// Logs the requests of `device` submitted since `before` were in flight.
     #[inline]
-    fn log_submission(&mut self, open: &OpenFile, before: u64) {
-        if open.device == DISK && self.log.is_kept() {
-            let now = self.devices[open.device].in_flight_requests();
+    fn log_submission(&mut self, device: usize, before: u64) {
+        if device == DISK && self.log.is_kept() {
+            let now = self.devices[device].in_flight_requests();
             self.log.requests_changed(self.now_ns, (now - before) as i64);
         }
     }

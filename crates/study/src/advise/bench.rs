@@ -144,14 +144,17 @@ impl<E: Engines> AdviseBench<'_, E> {
         let runs: Vec<(&Job, f64)> = runs.collect();
         let progress = self.engines.progress(Some(runs.len() as u64));
         let as_it_is = self.profile;
-        let run = |(program, factor): (&Job, f64)| {
-            let mut profile = as_it_is;
-            let latency_ns = profile.device.latency_ns as f64 * factor;
-            profile.device.latency_ns = latency_ns.round() as u64;
-            let run = trace(program, &profile, &mut ()).ok();
-            progress.advance();
-            Ok::<_, Error>(run.map(|run| TrialOutcome::from_run(&run, program.files.len())))
-        };
+        let run =
+            |(program, factor): (&Job, f64)| {
+                let mut profile = as_it_is;
+                let latency_ns = profile.device.latency_ns as f64 * factor;
+                profile.device.latency_ns = latency_ns.round() as u64;
+                let run = trace(program, &profile, &mut ()).ok();
+                progress.advance();
+                Ok::<_, Error>(run.map(|run| {
+                    TrialOutcome::from_run(&run, program.files.len(), program.page_size())
+                }))
+            };
         let runs = parallel::map(runs, run)?;
         let of_program = |runs: &[Option<TrialOutcome>]| {
             let first = runs.first()?.clone()?;

@@ -23,12 +23,15 @@ pub struct TrialOutcome {
 }
 
 impl TrialOutcome {
-    /// Outcome of `run` with `files` files, with its time at every latency.
-    pub(super) fn from_run(run: &Run, files: usize) -> TrialOutcome {
-        // A job with a single mapping has no counters by file.
-        let pages = |file: usize| match run.files.get(file) {
-            Some(file) => file.data_pages_read,
-            None => run.counters.data_pages_read.filter(|_| files == 1),
+    /// Outcome of `run` with `files` files and pages of `page_bytes`, the same at every latency.
+    /// Pages in holes are not read.
+    pub(super) fn from_run(run: &Run, files: usize, page_bytes: u64) -> TrialOutcome {
+        let pages = |file: usize| {
+            match run.files.get(file) {
+                Some(file) => Some(file.data_pages_read? - file.hole_pages),
+                // A job with a single mapping has no counters by file.
+                None => Some(run.counters.bytes_read? / page_bytes).filter(|_| files == 1),
+            }
         };
         let files: Vec<u64> = (0..files).map(|file| pages(file).unwrap_or_default()).collect();
         TrialOutcome {

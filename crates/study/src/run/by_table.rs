@@ -107,6 +107,7 @@ mod tests {
         let counters =
             Counters { data_pages_read: Some(1234), major_faults: Some(5), ..Counters::default() };
         let file = |number| FileRun {
+            hole_pages: 0,
             name: format!("f{number}"),
             data_pages_read: Some(1000 + number),
             major_faults: Some(0),

@@ -79,10 +79,6 @@ pub struct Check {
     pub verdict: CheckVerdict,
     /// The verdict as a sentence.
     pub text: String,
-    /// Pages of its files in holes. They count as read in the model, and are filled without
-    /// reading the disk.
-    #[serde(default)]
-    pub hole_pages: u64,
     /// Index in `tried` of the checked answer; `null` if the answer is to change nothing.
     pub answer: Option<usize>,
     /// The variants, the unchanged program first.

@@ -2,7 +2,7 @@
 //! the job begins.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,6 @@ use filemap_attach::program::Program;
 use filemap_govern::EnforcementReport;
 use filemap_job::program::Job;
 use filemap_job::shell_word;
-use filemap_kernel::holes::hole_bytes;
-use filemap_kernel::page_size;
 
 use super::selection::Selection;
 use super::verdict::MIN_PAGES;
@@ -116,8 +114,7 @@ impl Check {
         }
         let left_out =
             left_out.into_iter().map(|skipped| SkippedChange::new(advice, skipped)).collect();
-        let hole_pages = hole_pages(&files);
-        let check = Check { runs, answer, hole_pages, left_out, notes, ..Check::default() };
+        let check = Check { runs, answer, left_out, notes, ..Check::default() };
         Ok(check.with_results(advice, measured))
     }
 }
@@ -193,12 +190,6 @@ fn exceeds(read: f64, predicted: u64) -> bool {
 
 /// Identifies the contents of a file: size, modification time and inode.
 type FileStamp = (u64, i64, i64, u64);
-
-/// Pages of `files` in holes.
-fn hole_pages(files: &[(PathBuf, FileStamp)]) -> u64 {
-    let files = files.iter().filter_map(|(path, _)| File::open(path).ok());
-    files.map(|file| hole_bytes(&file) / page_size()).sum()
-}
 
 /// Refuses to continue after the program has changed one of `files`.
 fn check_unchanged(files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {

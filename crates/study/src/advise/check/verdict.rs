@@ -95,7 +95,7 @@ pub(super) fn judge(advice: &AdviseRecord, check: &Check) -> (CheckVerdict, Stri
     if let Some(text) = other_work_warning(&advice.now, plain) {
         return (CheckVerdict::NotTested, text);
     }
-    if let Some(text) = misprediction(advice, plain, check.hole_pages) {
+    if let Some(text) = misprediction(advice, plain) {
         let text = format!("{text} {}", fastest_measured(plain, check));
         return (CheckVerdict::Mispredicted, text);
     }
@@ -115,9 +115,9 @@ pub(super) fn judge(advice: &AdviseRecord, check: &Check) -> (CheckVerdict, Stri
     }
 }
 
-/// A sentence if the unchanged program does not read the pages that were predicted for it: because
-/// of the `hole_pages` of its files, or of something that was not recorded.
-fn misprediction(advice: &AdviseRecord, plain: &CheckVariant, hole_pages: u64) -> Option<String> {
+/// A sentence if the unchanged program does not read the pages that were predicted for it, because
+/// of something that was not recorded.
+fn misprediction(advice: &AdviseRecord, plain: &CheckVariant) -> Option<String> {
     let predicted = advice.now.data_pages_read as f64;
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
@@ -127,20 +127,10 @@ fn misprediction(advice: &AdviseRecord, plain: &CheckVariant, hole_pages: u64) -
     if least - tolerance <= farthest && fewest <= most + tolerance {
         return None;
     }
-    let reason = if predicted > most && predicted - hole_pages as f64 <= most + tolerance {
-        format!(
-            "Its files have {} pages in holes, which the model reads and the kernel fills without \
-             reading the disk, so what is predicted of changes is too much.",
-            number(hole_pages as f64)
-        )
-    } else {
-        "Something that it does is not in the recording, so what is predicted of changes does not \
-         hold for it."
-            .to_string()
-    };
     Some(format!(
         "Not confirmed: as it is the program reads {} pages ({} to {}), where the model has {}{}. \
-         {reason}",
+         Something that it does is not in the recording, so what is predicted of changes does not \
+         hold for it.",
         number(plain.pages_read.median),
         number(least),
         number(most),
