@@ -57,6 +57,8 @@ impl FileDecision {
             follows_runs: is_random,
             prefetch: Vec::new(),
             run_lengths: Vec::new(),
+            // Nothing is known of the program: it may go on as it has begun.
+            expected_faults: u64::MAX,
             own_ns: 0,
             planned_ns: 0,
         };

@@ -239,7 +239,7 @@ impl GovernedFile {
             FileWay::RentOrBuy => Some(Box::new(FilePolicy::new(largest, cost.costs()))),
             FileWay::Plan(plan) if plan.follows_runs => {
                 let lengths = plan.run_lengths.iter().copied();
-                Some(Box::new(FilePolicy::following(largest, costs, lengths)))
+                Some(Box::new(FilePolicy::following(largest, costs, lengths, plan.expected_faults)))
             }
             FileWay::Watch | FileWay::Plan(_) => None,
         };

@@ -47,6 +47,9 @@ pub struct WindowComparison {
     own_ns: u64,
     kernel_ns: u64,
     faults: u64,
+    /// Faults that are still to come by the touch histories; `None` if nothing is known. Negative
+    /// after more have come.
+    expected: Option<i64>,
     /// Pages of the kernel's windows that the program has not used yet.
     ahead: u64,
     is_lost: bool,
@@ -60,6 +63,12 @@ pub struct WindowCost {
 }
 
 impl WindowComparison {
+    /// A comparison of a program that is expected to fault this often.
+    pub fn expecting(faults: u64) -> WindowComparison {
+        let expected = Some(i64::try_from(faults).unwrap_or(i64::MAX));
+        WindowComparison { expected, ..WindowComparison::default() }
+    }
+
     pub const fn number(&self) -> u32 {
         self.number
     }
@@ -81,6 +90,7 @@ impl WindowComparison {
         self.own_ns = self.own_ns.saturating_add(fault_ns);
         self.kernel_ns = self.kernel_ns.saturating_add(window.ns);
         self.faults = self.faults.saturating_add(1);
+        self.expected = self.expected.map(|left| left.saturating_sub(1));
         self.ahead = self.ahead.saturating_add(window.pages).saturating_sub(1);
         let later_ns = self.later_uses(mapped_pages).saturating_mul(fault_ns);
         let lost_ns = self.own_ns.saturating_add(later_ns);
@@ -90,16 +100,19 @@ impl WindowComparison {
         } else if self.kernel_ns > lost_ns.saturating_add(all_ns) {
             *self = WindowComparison {
                 number: self.number.wrapping_add(1),
+                expected: self.expected,
                 ..WindowComparison::default()
             };
         }
     }
 
     /// Number of window pages the program will still use if it continues to visit pages at the same
-    /// rate.
+    /// rate; but no more than the faults that are expected. Once more have come than were, as many
+    /// more are expected.
     fn later_uses(&self, mapped_pages: u64) -> u64 {
         let used =
             u128::from(self.ahead) * u128::from(self.faults) / u128::from(mapped_pages.max(1));
-        u64::try_from(used).unwrap_or(u64::MAX).min(self.ahead)
+        let expected = self.expected.map_or(u64::MAX, i64::unsigned_abs);
+        u64::try_from(used).unwrap_or(u64::MAX).min(self.ahead).min(expected)
     }
 }

@@ -65,16 +65,19 @@ impl FilePolicy {
         }
     }
 
-    /// A file whose runs had these lengths before: runs are followed accordingly, and nothing else
-    /// is read. The kernel's own windows of any size are the alternative.
+    /// A file whose runs had these lengths before, and that is expected to be faulted on this often:
+    /// runs are followed accordingly, and nothing else is read. The kernel's own windows of any size
+    /// are the alternative.
     #[must_use]
     pub fn following(
         largest_window_pages: u64,
         costs: Costs,
         run_lengths: impl IntoIterator<Item = u64>,
+        expected_faults: u64,
     ) -> FilePolicy {
         let mut policy = FilePolicy::new(largest_window_pages, costs);
         policy.follows_only = true;
+        policy.comparison = WindowComparison::expecting(expected_faults);
         run_lengths.into_iter().for_each(|pages| policy.lengths.count(pages));
         policy
     }

@@ -182,9 +182,9 @@ fn runs_of_a_program_that_advises_random_are_followed() {
 #[test]
 fn remembered_lengths_are_followed_from_the_first_fault() {
     let bounds = whole(LARGE);
-    let mut runs = FilePolicy::following(LARGEST, COSTS, [64; 100]);
+    let mut runs = FilePolicy::following(LARGEST, COSTS, [64; 100], u64::MAX);
     assert_eq!(asked(&mut runs, 5000, bounds), [(5001, 5071)], "to the end of the bucket");
-    let mut single = FilePolicy::following(LARGEST, COSTS, [1; 100]);
+    let mut single = FilePolicy::following(LARGEST, COSTS, [1; 100], u64::MAX);
     for page in [5000, 90_000, 5001, 300_000] {
         assert_eq!(asked(&mut single, page, bounds), []);
     }
@@ -196,7 +196,7 @@ fn remembered_lengths_are_followed_from_the_first_fault() {
 fn program_that_behaves_otherwise_is_left_to_the_kernel() {
     let bounds = whole(1 << 15);
     let faults = |pages: &mut dyn Iterator<Item = u64>| {
-        let mut policy = FilePolicy::following(0x1000, COSTS, [1; 100]);
+        let mut policy = FilePolicy::following(0x1000, COSTS, [1; 100], u64::MAX);
         policy.set_window(KernelWindow { pages: 2048, page_ns: 3000 });
         let left = pages.take_while(|page| {
             asked(&mut policy, *page, bounds);
@@ -209,4 +209,30 @@ fn program_that_behaves_otherwise_is_left_to_the_kernel() {
     assert!((50..200).contains(&stride), "{stride}");
     let mut random = Random::NEW;
     assert_eq!(faults(&mut random.pages(300, 1 << 15).into_iter()), 300);
+}
+
+/// Look-ups all over a file read it in windows soon, and then each costs a fault that would have
+/// been saved: a few are handed back only if more come than are remembered.
+#[test]
+fn expected_faults_are_no_reason_to_hand_back() {
+    let pages = 1 << 15;
+    let (mut random, mut same) = (Random::NEW, Random::NEW);
+    let lookups: Vec<u64> = random.pages(1000, pages);
+    let expected = plan(&[history(&lookups, true)], &input(2048, pages)).expected_faults;
+    assert!((950..=1000).contains(&expected), "{expected}");
+    let mut left_after = |expected: u64| {
+        let mut policy = FilePolicy::following(0x1000, COSTS, [1; 100], expected);
+        policy.set_window(KernelWindow { pages: 2048, page_ns: COSTS.page_ns });
+        let more = same.pages(4000, pages);
+        same = Random::NEW;
+        let faults = more.into_iter().take_while(|page| {
+            asked(&mut policy, *page, whole(pages));
+            !policy.is_left_to_kernel()
+        });
+        faults.count()
+    };
+    // Reading all costs as much as 1,230 faults: half of that, and as many to come.
+    let (unknown, remembered) = (left_after(u64::MAX), left_after(expected));
+    assert!((550..800).contains(&unknown), "{unknown}");
+    assert!((1050..1300).contains(&remembered), "{remembered}");
 }

@@ -513,6 +513,7 @@ fn prefetch_ends_if_program_goes_elsewhere() {
         follows_runs: false,
         prefetch: vec![pages],
         run_lengths: Vec::new(),
+        expected_faults: 0,
         own_ns: 0,
         planned_ns: 0,
     };
