@@ -1,5 +1,7 @@
 //! The record of a program: sums over the steps of its threads, and where threads spend their time.
 
+use std::collections::BTreeMap;
+
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::program::{Job, ProgramStep, Rounds};
@@ -25,11 +27,15 @@ pub fn record_run<C: PageCache>(
     let mut by_mapping = vec![CounterSum::default(); job.mappings.len()];
     let mut threads = Vec::with_capacity(job.threads.len());
     let mut phases = Vec::with_capacity(job.steps().count());
+    // A look at all steps of a process, which the steps of a long job cannot each take.
+    let mut has_locks = BTreeMap::new();
     for (thread, done) in job.threads.iter().zip(threads_done) {
         let rounds = (thread.rounds != Rounds::Times(1)).then_some(done.rounds);
         let mut by_thread = CounterSum { rounds, ..CounterSum::default() };
+        let has_locks =
+            *has_locks.entry(thread.process).or_insert_with(|| job.waits_for_locks(thread.process));
         for (step, done) in thread.steps.iter().zip(&done.done) {
-            let sum = CounterSum::from_step(job, step, thread.process, done);
+            let sum = CounterSum { has_locks, ..CounterSum::from_step(job, step, done) };
             by_thread.add(&sum);
             if let Some(file) = job.step_file(step) {
                 by_file[file].add(&sum);
@@ -129,17 +135,17 @@ struct CounterSum {
 }
 
 impl CounterSum {
-    fn from_step(job: &Job, step: &ProgramStep, process: usize, done: &StepStats) -> CounterSum {
+    fn from_step(job: &Job, step: &ProgramStep, done: &StepStats) -> CounterSum {
         // Holes are zero-filled without the device.
         let file = job.step_file(step).map(|file| &job.files[file].file);
         let direct_bytes =
             if file.is_some_and(|file| file.sparse) { 0 } else { done.tally.direct_bytes };
         let pages_read = done.tally.pages_read - done.tally.hole_pages;
         let bytes_read = pages_read * job.page_size() + direct_bytes;
-        let has_locks = job.waits_for_locks(process);
         let has_others = job.threads.len() > 1;
         let calls = step.calls();
-        CounterSum { tally: done.tally, bytes_read, rounds: None, has_locks, has_others, calls }
+        let tally = done.tally;
+        CounterSum { tally, bytes_read, has_others, calls, ..CounterSum::default() }
     }
 
     fn add(&mut self, other: &CounterSum) {
