@@ -439,7 +439,7 @@ impl PlannedJob<'_> {
         input.leave_lists(record);
         record.warnings = warnings.clone();
         if let Some((most, pages)) = input.with_unseen_touches()? {
-            record.warnings.push(unseen_text(&most.plan()?.job, profile, pages)?);
+            record.warnings.push(unseen_text(pages, &[("the model", &most.plan()?.job, profile)])?);
         }
         record.warnings.extend(job.idle_settings());
         record.warnings.extend(job.seed_warnings(seeds.unwrap_or(1)));
@@ -454,20 +454,28 @@ impl PlannedJob<'_> {
     }
 }
 
-/// A warning: what the model has for `job`, in which all `pages` are touched that the recorder may
-/// have missed.
-fn unseen_text(job: &Job, profile: &Profile, pages: u64) -> Result<String, Error> {
-    let run = trace(job, profile, &mut ())?;
-    let read = run.counters.data_pages_read.unwrap_or_default();
-    let faults = run.counters.major_faults.unwrap_or_default();
+/// A warning: what the model has for the named jobs, in which all `pages` are touched that the
+/// recorder may have missed.
+///
+/// # Errors
+/// When the model cannot run one of the jobs.
+pub fn unseen_text(pages: u64, jobs: &[(&str, &Job, &Profile)]) -> Result<String, Error> {
+    let figures = |(name, job, profile): &(&str, &Job, &Profile)| {
+        let run = trace(job, profile, &mut ())?;
+        let read = run.counters.data_pages_read.unwrap_or_default();
+        let faults = run.counters.major_faults.unwrap_or_default();
+        Ok::<_, Error>(format!(
+            "{name} has {} pages read, {} major faults and {}",
+            number(read as f64),
+            number(faults as f64),
+            time(run.elapsed_ns.unwrap_or_default() as f64)
+        ))
+    };
+    let all = jobs.iter().map(figures).collect::<Result<Vec<_>, Error>>()?.join("; ");
     Ok(format!(
         "{} pages may have been touched unseen while the program was recorded, and are taken as \
-         not touched; with touches of all of them, the model has {} pages read, {} major faults \
-         and {}",
-        number(pages as f64),
-        number(read as f64),
-        number(faults as f64),
-        time(run.elapsed_ns.unwrap_or_default() as f64)
+         not touched; with touches of all of them, {all}",
+        number(pages as f64)
     ))
 }
 

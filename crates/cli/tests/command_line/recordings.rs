@@ -106,6 +106,10 @@ fn unseen_touches_make_intervals() {
     assert!(most > least, "{most} and {least}");
     let shown = filemap_report::units::number(most as f64);
     assert!(warned.contains(&format!("the model has {shown} pages read")), "{warned}");
+    let text = stdout(&format!("compare {taken} {settings} --variants baseline,advice=random"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(&format!("of all of them, baseline has {shown} pages read")), "{text}");
+    assert!(text.contains("; advice=random has 300 pages read"), "{text}");
 }
 
 #[test]

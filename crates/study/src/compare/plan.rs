@@ -16,7 +16,7 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, HostFacts};
 use crate::input;
-use crate::job_input::JobInput;
+use crate::job_input::{JobInput, unseen_text};
 use crate::kernel_match;
 use crate::machine_profile;
 use crate::seeds;
@@ -68,9 +68,11 @@ impl Plan {
             name => Ok(planned.found.on_device(machine_profile::load_profile(name)?)),
         };
         let profiles = planned.iter().map(of_planned).collect::<Result<Vec<Profile>, Error>>()?;
+        let mut warnings = found.warnings;
+        warnings.extend(unseen_warning(&input, variants, &profile)?);
         let (names, jobs) =
             planned.into_iter().map(|planned| (planned.variant, planned.job)).unzip();
-        Ok(Plan { names, jobs, profiles, command, input, warnings: found.warnings })
+        Ok(Plan { names, jobs, profiles, command, input, warnings })
     }
 
     /// The job file that a letter quotes; `None` for a job that flags express completely.
@@ -322,6 +324,22 @@ fn planned_variants(
         booted.filter_map(|job| Some((job.image.as_mut()?, job.rules.series))),
     );
     Ok(cells)
+}
+
+/// A warning with the figures of each variant in the model if the program touched all pages that its
+/// recorder may have missed.
+fn unseen_warning(
+    input: &JobInput,
+    variants: &[Variant],
+    profile: &Profile,
+) -> Result<Option<String>, Error> {
+    let Some((most, pages)) = input.with_unseen_touches()? else { return Ok(None) };
+    let mut spec = most.spec.clone();
+    (spec.on, spec.image, spec.modules) = (None, None, None);
+    let found = most.resolve(&mut spec)?;
+    let planned = planned_variants(&most, &spec, variants, &[], &found)?;
+    let jobs = planned.iter().map(|cell| (cell.variant.as_str(), &cell.job, profile));
+    unseen_text(pages, &jobs.collect::<Vec<_>>()).map(Some)
 }
 
 /// The job of one cell, on `image` if given, and the host's facts for it.
