@@ -72,7 +72,7 @@ pub struct FilePlan {
     pub prefetch: Vec<PageRange>,
     /// Lengths of remembered runs in pages.
     pub run_lengths: Vec<u64>,
-    /// Faults that the longest history would have with the plan, at most.
+    /// What the dearest history costs if runs are followed, in faults.
     pub expected_faults: u64,
     /// Estimated cost for the program as it is, in nanoseconds.
     pub own_ns: u64,
@@ -115,6 +115,10 @@ pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
         let advise_ns = if is_random { 0 } else { input.advise_ns };
         total(&|history| single_pages_ns(history, input, ahead, true).saturating_add(advise_ns))
     };
+    let faults_of = |history: &TouchHistory| {
+        let fault_ns = (input.costs.fault_ns / history.threads.max(1)).max(1);
+        single_pages_ns(history, input, &[], true).div_ceil(fault_ns)
+    };
     let own_ns = own(&[]);
     let advice = if is_random { PlannedAdvice::Unchanged } else { PlannedAdvice::Random };
     let unchanged = PlannedAdvice::Unchanged;
@@ -134,7 +138,7 @@ pub fn plan(histories: &[TouchHistory], input: &PlanInput) -> FilePlan {
         follows_runs,
         prefetch: if is_prefetched { prefetch } else { Vec::new() },
         run_lengths: if follows_runs { run_lengths(histories) } else { Vec::new() },
-        expected_faults: histories.iter().map(followed_faults).max().unwrap_or(0),
+        expected_faults: histories.iter().map(faults_of).max().unwrap_or(0),
         own_ns,
         planned_ns,
     }
@@ -256,17 +260,6 @@ fn single_pages_ns(
         price.ns = price.ns.saturating_add(faults_ns).saturating_add(pages_ns);
         price
     })
-}
-
-/// Faults of `history` if they read single pages and runs are followed, but for pages that are
-/// touched again.
-fn followed_faults(history: &TouchHistory) -> u64 {
-    let short = history.short_run_milli_pages();
-    let faults = |run: &TouchRun| history.milli_pages(*run, short).min(RUN_FAULTS * 1000);
-    let kept: u64 = history.runs.iter().map(faults).fold(0, u64::saturating_add);
-    let all = u128::from(kept) * u128::from(history.total_runs);
-    let all = all / u128::from(history.runs.len().max(1) as u64) / 1000;
-    u64::try_from(all).unwrap_or(u64::MAX)
 }
 
 /// Marks the pages that are read before they are touched. Returns the cost.
