@@ -1,6 +1,6 @@
 //! Profiles of devices, measured when one is first needed and kept in the state directory.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub fn keep_measured(spec: &JobSpec, engines: &impl Engines) {
     if !machine_profile::user_profile().is_ok_and(|(name, _)| name == machine_profile::DEFAULT) {
         return;
     }
-    let Some(file) = largest_file(spec) else { return };
+    let Some(file) = largest_file(spec, is_measurable) else { return };
     let Some(path) = kept_path(&file).filter(|path| !path.exists()) else { return };
     if !can_keep(&path) {
         return;
@@ -63,7 +63,7 @@ pub fn keep_measured(spec: &JobSpec, engines: &impl Engines) {
 
 /// The kept profile of the device of the largest existing file of `spec`.
 pub fn kept(spec: &JobSpec) -> Option<String> {
-    kept_of(&largest_file(spec)?)
+    kept_of(&largest_file(spec, Metadata::is_file)?)
 }
 
 /// The kept profile of the device of `file`.
@@ -72,14 +72,14 @@ pub fn kept_of(file: &Path) -> Option<String> {
     path.into_os_string().into_string().ok()
 }
 
-/// The largest of the existing files that `spec` names, if its device can be measured by it.
-fn largest_file(spec: &JobSpec) -> Option<PathBuf> {
+/// The largest of the existing files that `spec` names and that are `suitable`.
+fn largest_file(spec: &JobSpec, suitable: fn(&Metadata) -> bool) -> Option<PathBuf> {
     let files = spec.file.iter().filter_map(|file| {
         let path = Path::new(file.path.as_deref()?);
         Some((fs::metadata(path).ok()?, path))
     });
     let (_, largest) =
-        files.filter(|(found, _)| is_measurable(found)).max_by_key(|(found, _)| found.len())?;
+        files.filter(|(found, _)| suitable(found)).max_by_key(|(found, _)| found.len())?;
     let layer = layer_file(largest);
     fs::canonicalize(layer.as_deref().unwrap_or(largest)).ok()
 }

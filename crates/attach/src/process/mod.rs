@@ -11,7 +11,7 @@ pub use map_query::{is_mapped, mapped_file_link};
 pub use maps::maps;
 pub use smaps::Smaps;
 pub use state::{
-    check_is_process, children, effective_uid, thread_user_ns, threads, with_children,
+    ThreadTimes, check_is_process, children, effective_uid, thread_times, threads, with_children,
 };
 
 pub(crate) use map_query::{MapQuery, vma_at};

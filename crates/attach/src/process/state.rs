@@ -103,12 +103,25 @@ pub(crate) fn process_stat(pid: u32) -> Result<ProcessStat, Error> {
 /// Index of `utime` in the fields after the name.
 const USER_TICKS: usize = 11;
 
-/// User CPU time of a thread in nanoseconds; `None` if it is gone.
-pub fn thread_user_ns(pid: u32, tid: u32) -> Option<u64> {
+/// Index of the start time, in clock ticks since boot.
+const START_TICKS: usize = 19;
+
+/// Times of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Start of the thread, in clock ticks since boot.
+    pub started_ticks: u64,
+    /// User CPU time in nanoseconds.
+    pub user_ns: u64,
+}
+
+/// Times of a thread; `None` if it is gone.
+pub fn thread_times(pid: u32, tid: u32) -> Option<ThreadTimes> {
     let stat = read(pid, &format!("task/{tid}/stat")).ok()?;
-    let ticks: u64 =
-        fields_behind_name(&stat)?.split_ascii_whitespace().nth(USER_TICKS)?.parse().ok()?;
-    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
+    let fields: Vec<&str> = fields_behind_name(&stat)?.split_ascii_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    Some(ThreadTimes { started_ticks: ticks(START_TICKS)?, user_ns: ticks(USER_TICKS)? * tick_ns })
 }
 
 /// The fields of `stat` after the parenthesised name, which may hold arbitrary bytes.

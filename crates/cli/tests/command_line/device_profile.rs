@@ -69,6 +69,9 @@ fn measures_a_device_once_and_keeps_its_profile() {
     let report = String::from_utf8(run.stdout).unwrap();
     let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(report.contains(&format!("a machine profile measured on {date}")), "{report}");
+    // A file that cannot be measured by is on the same device.
+    let small = scratch.file("small", "1");
+    assert_eq!(machine(&compare(&small, &state, "").output().unwrap()), *path);
     let default = compare(&file, &state, "--machine default").output().unwrap();
     assert_eq!(machine(&default), "default");
 }

@@ -289,7 +289,7 @@ fn record<W: Write>(
     let mut recording = RecordingWriter {
         writer: Writer::new(output, name, header),
         assembly: Assembly::new(header.page_size, has_changes),
-        cpu_times: CpuTimes::default(),
+        cpu_times: CpuTimes::new(),
         memory: MemorySampler::new(CPU_TIME_INTERVAL),
         buffered: Vec::new(),
         reads: 0,

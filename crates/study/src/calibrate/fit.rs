@@ -34,6 +34,13 @@ fn median<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
     sample(samples.iter().map(figure)).median
 }
 
+/// The lower quartile: other load on the machine only lengthens what is measured.
+fn quiet<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
+    let mut figures: Vec<f64> = samples.iter().map(figure).collect();
+    figures.sort_unstable_by(f64::total_cmp);
+    figures[figures.len() / 4]
+}
+
 fn rounded_median<S>(samples: &[S], figure: fn(&S) -> f64) -> u64 {
     median(samples, figure).round() as u64
 }
@@ -67,7 +74,7 @@ impl Samples {
         io_bytes: u64,
         ring_entries: Option<u32>,
     ) -> Result<(Profile, Option<String>), Error> {
-        let apart = self.direct_median(|s| s.apart);
+        let apart = self.quiet_direct(|s| s.apart);
         let device = profile::DeviceProfile {
             io_bytes,
             ring_entries: ring_entries.filter(|_| is_complete_together(apart)),
@@ -95,11 +102,11 @@ impl Samples {
         Ok((profile, no_ring(ring_entries, apart)))
     }
 
-    /// Median over the direct reads of the device to measure.
-    fn direct_median(&self, figure: impl Fn(&DirectSample) -> f64) -> f64 {
+    /// The lower quartile over the direct reads of the device to measure.
+    fn quiet_direct(&self, figure: impl Fn(&DirectSample) -> f64) -> f64 {
         match self.other.as_slice() {
-            [] => median(&self.file, |s| figure(&s.direct)),
-            other => median(other, figure),
+            [] => quiet(&self.file, |s| figure(&s.direct)),
+            other => quiet(other, figure),
         }
     }
 
@@ -143,7 +150,7 @@ impl Samples {
     /// Reads of 4 KiB by the number of them in flight, beside what the device of `profile` takes.
     pub fn in_flight(&self, profile: &Profile) -> Vec<ReadsInFlight> {
         let own_ns = closed_loop_ns(profile.device, page_size(), 1);
-        let measured_ns = self.direct_median(|sample| sample.in_flight_ns[0]);
+        let measured_ns = self.quiet_direct(|sample| sample.in_flight_ns[0]);
         // The latency of the profile is that of a fault: longer than that of a direct read.
         let more_ns = (own_ns - measured_ns).round() as i64;
         let latency_ns = profile.device.latency_ns.saturating_add_signed(-more_ns);
@@ -174,21 +181,21 @@ struct Fitted {
     cost: profile::CpuCosts,
 }
 
-/// Fits the medians of `all`; `device` supplies the parameters that are read from sysfs.
+/// Fits the lower quartiles of `all`; `device` supplies the parameters that are read from sysfs.
 fn fit_file(all: &Samples, device: profile::DeviceProfile) -> Result<Fitted, Error> {
     let samples = all.file.as_slice();
-    let touch = median(samples, |s| s.touch_ns);
-    let map_page = median(samples, map_page_ns);
-    let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
-    let add_page = median(samples, |s| s.add_page_ns);
-    let copy_page = median(samples, |s| s.copy_page_ns);
+    let touch = quiet(samples, |s| s.touch_ns);
+    let map_page = quiet(samples, map_page_ns);
+    let fault = (quiet(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
+    let add_page = quiet(samples, |s| s.add_page_ns);
+    let copy_page = quiet(samples, |s| s.copy_page_ns);
     // A fault that misses is retried, so it enters twice.
     let own = touch + 2.0 * fault;
     let DeviceSample { window_pages, around_pages, .. } = samples[0];
     let pages = window_pages as f64;
-    let single = median(samples, |s| s.single_ns) - own - map_page - add_page;
+    let single = quiet(samples, |s| s.single_ns) - own - map_page - add_page;
     let window =
-        median(samples, |s| s.window_ns) - own - around_pages as f64 * map_page - pages * add_page;
+        quiet(samples, |s| s.window_ns) - own - around_pages as f64 * map_page - pages * add_page;
     let page_ns = (window - single) / (pages - 1.0);
     let page_bytes = page_size() as f64;
     if page_ns <= 0.0 || single <= page_ns {
@@ -198,18 +205,18 @@ fn fit_file(all: &Samples, device: profile::DeviceProfile) -> Result<Fitted, Err
                 .to_string(),
         ));
     }
-    let own_direct = |figure: fn(&DirectSample) -> f64| median(samples, |s| figure(&s.direct));
+    let own_direct = |figure: fn(&DirectSample) -> f64| quiet(samples, |s| figure(&s.direct));
     let transfer = transfer_ns(own_direct, page_bytes).min(page_ns);
     let single_direct = |s: &DirectSample| s.sequential_ns[0];
     // A fault takes longer than a direct read by the same time on every device.
-    let single = single + all.direct_median(single_direct) - own_direct(single_direct);
+    let single = single + all.quiet_direct(single_direct) - own_direct(single_direct);
     let device_transfer = match all.other.as_slice() {
         [] => transfer,
-        other => transfer_ns(|figure| median(other, figure), page_bytes),
+        other => transfer_ns(|figure| quiet(other, figure), page_bytes),
     };
     let bandwidth_bytes = (page_bytes * 1e9 / device_transfer).round() as u64;
     let in_flight_ns: Vec<f64> =
-        (0..IN_FLIGHT.len()).map(|at| all.direct_median(|s| s.in_flight_ns[at])).collect();
+        (0..IN_FLIGHT.len()).map(|at| all.quiet_direct(|s| s.in_flight_ns[at])).collect();
     let device = fit_queue(profile::DeviceProfile { bandwidth_bytes, ..device }, &in_flight_ns);
     let request = device.request_ns as f64;
     let segment = if all.other.is_empty() || all.is_same_device {
@@ -238,7 +245,7 @@ fn fit_file(all: &Samples, device: profile::DeviceProfile) -> Result<Fitted, Err
             map_page_ns: whole(map_page),
             add_page_ns: 0,
             add_folio_ns: whole(add_page),
-            read_ns: whole(median(samples, |s| s.read_ns) - copy_page - touch),
+            read_ns: whole(quiet(samples, |s| s.read_ns) - copy_page - touch),
             copy_page_ns: whole(copy_page),
             ..Profile::DEFAULT.cost
         },
@@ -251,11 +258,11 @@ fn pages_together(entries: u32) -> f64 {
     f64::from((entries / REQUEST_ENTRIES).max(1) * REQUEST_SEGMENTS)
 }
 
-/// Transfer time of a page: the slope between the longest and the shortest direct read, whose
-/// medians `median_of` has.
-fn transfer_ns(median_of: impl Fn(fn(&DirectSample) -> f64) -> f64, page_bytes: f64) -> f64 {
+/// Transfer time of a page: the slope between the longest and the shortest direct read, of which
+/// `typical` has a figure.
+fn transfer_ns(typical: impl Fn(fn(&DirectSample) -> f64) -> f64, page_bytes: f64) -> f64 {
     const LAST: usize = DIRECT_BYTES.len() - 1;
-    let more_ns = median_of(|s| s.sequential_ns[LAST] - s.sequential_ns[0]);
+    let more_ns = typical(|s| s.sequential_ns[LAST] - s.sequential_ns[0]);
     more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[LAST] - DIRECT_BYTES[0]) as f64
 }
 
