@@ -140,7 +140,8 @@ impl Error {
             Error::Kernel(error) => match error.root_cause() {
                 filemap_kernel::Error::InvalidProcess(_)
                 | filemap_kernel::Error::OutOfMemory { .. }
-                | filemap_kernel::Error::BeyondFile { .. } => 2,
+                | filemap_kernel::Error::BeyondFile { .. }
+                | filemap_kernel::Error::Image(filemap_kernel::image::Error::Kernel { .. }) => 2,
                 error if error.cannot_run_here() => 4,
                 _ => 1,
             },

@@ -319,11 +319,12 @@ fn checks_images_before_running() {
         (format!("explain --workload first --file-size 1m {image}"), "cannot boot /no/such/kernel"),
         (format!("conform {path} {image}"), "cannot boot /no/such/kernel"),
         (format!("conform {image}"), "cannot boot /no/such/kernel"),
-        ("conform --with mmap-miss".to_string(), "give the kernel that was built with it to"),
+        ("conform --image /".to_string(), "Is a directory"),
+        ("conform --with mmap-mis".to_string(), "unknown series 'mmap-mis'"),
     ] {
         let output = filemap(&args).output().unwrap();
         let error = stderr(&output);
-        assert_eq!(output.status.code(), Some(4), "{args}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
         assert!(error.contains(words), "{args}: {error}");
         assert_eq!(error.lines().count(), 1, "{args}: {error}");
     }

@@ -2,6 +2,7 @@
 
 use filemap_core::decision::Decision;
 use filemap_core::decision::Log;
+use filemap_core::series::Series;
 use filemap_job::program::Job;
 use filemap_job::{ShownKinds, ShownLog};
 use filemap_kernel::Error as KernelError;
@@ -11,15 +12,13 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observation, Observer};
 
 use super::comparison::{FirstDifference, LogComparison, compare};
+use super::evidence::with_series;
 use super::reason;
 use super::record::{Compared, Finding};
 use crate::error::Error;
 use crate::traced_job::{empty_logs, expected_events, model_logs, prompt_model_logs};
 #[cfg(test)]
-use {
-    super::evidence::with_series, crate::traced_job::trace_timed, filemap_core::series::Series,
-    filemap_model::Timing,
-};
+use {crate::traced_job::trace_timed, filemap_model::Timing};
 
 /// Maximum number of reruns of a job after the kernel failed to allocate a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
@@ -220,6 +219,9 @@ impl ConformBench {
             }
         };
         for (number, program) in programs.iter().enumerate() {
+            // The engine refuses series, which it cannot switch; here they are what the kernel is
+            // said to have.
+            let program = &with_series(program, Series::BASELINE);
             let mut io_bytes = 0;
             let observed = match observer.create_files(program) {
                 Ok(subject) => {

@@ -113,7 +113,7 @@ pub(super) fn measure_series_coverage(
     }))
 }
 
-/// `job` with `series`.
+/// `job` with `series` in place of its own.
 pub(super) fn with_series(job: &Job, series: Series) -> Job {
     let mut job = job.clone();
     job.rules.series = series;

@@ -16,6 +16,9 @@ use crate::setup;
 /// Maximum number of patterns listed; beyond it only those that differ.
 const MAX_LISTED: usize = 100;
 
+/// Maximum number of patterns named that share the reason why they cannot run here.
+const MAX_NAMED_PATTERNS: usize = 3;
+
 /// Maximum width of a name, so that the table fits into [`filemap_report::TEXT_COLUMNS`].
 const NAME_COLUMNS: usize = 22;
 
@@ -68,7 +71,12 @@ impl ConformRecord {
         }
         self.doubt().map(|doubt| format!("All patterns: {doubt}.")).into_iter().for_each(&mut say);
         for (reason, names) in self.unmet_needs() {
-            say(format!("Left out: {reason}. Patterns: {}.", names.join("; ")));
+            let named = names.iter().take(MAX_NAMED_PATTERNS).copied().collect::<Vec<_>>();
+            let more = match names.len() - named.len() {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            say(format!("Left out: {reason}. Patterns: {}{more}.", named.join("; ")));
         }
         parts.extend(self.differences().iter().flat_map(difference_text::difference_parts));
         if !self.commands.is_empty() {
@@ -133,7 +141,10 @@ impl ConformRecord {
 
     fn table(&self, total: &PatternResult) -> Table {
         let all = self.patterns.len() <= MAX_LISTED;
-        let listed = self.patterns.iter().filter(|own| all || own.ok != Some(true));
+        // Those that cannot run here are named below the table.
+        let is_listed =
+            |own: &&PatternResult| own.left_out.is_none() && (all || own.ok != Some(true));
+        let listed = self.patterns.iter().filter(is_listed);
         let mut rows: Vec<PatternResult> = listed.cloned().collect();
         rows.push(total.clone());
         rows.iter_mut().for_each(|row| row.name = fold_cell(&row.name, NAME_COLUMNS));
