@@ -25,10 +25,10 @@ const MAX_TIME: Duration = Duration::from_millis(20);
 const ALIGNMENT: usize = 4096;
 
 /// Time of a fault besides its read, and of a page besides its transfer: of 10,175 single faults
-/// (48 us, a read of a page takes 45), and of 213,000 pages of read-around (3.4 us, a transfer
-/// takes 2.9), on a virtual machine with Linux 6.18.
-const FAULT_NS: u64 = 3_000;
-const PAGE_NS: u64 = 500;
+/// (48 us, the shortest of such reads takes 40), and of 213,000 pages of read-around (3.4 us, the
+/// shortest transfer takes 2.75), on a virtual machine with Linux 6.18.
+const FAULT_NS: u64 = 8_000;
+const PAGE_NS: u64 = 650;
 
 /// Measures the device of `file`; takes 3 ms on a typical disk. `None` if the file is too small, or
 /// cannot be read past the page cache.
@@ -44,22 +44,23 @@ pub fn measure(file: &File) -> Option<Costs> {
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = memory.get_mut(start..start + LONG_BYTES as usize)?;
     let begin = Instant::now();
-    let mut median_ns = |count: u64, bytes: u64| -> Option<u64> {
-        let mut took_ns = Vec::new();
+    // Other reads of the device make these slower, never faster.
+    let mut least_ns = |count: u64, bytes: u64| -> Option<u64> {
+        let mut least_ns = None;
         for number in 1..=count {
             let offset = size / (count + 1) * number / LONG_BYTES * LONG_BYTES;
             let start = Instant::now();
             direct.read_exact_at(&mut buffer[..bytes as usize], offset).ok()?;
-            took_ns.push(start.elapsed().as_nanos() as u64);
+            let took_ns = start.elapsed().as_nanos() as u64;
+            least_ns = Some(least_ns.map_or(took_ns, |least: u64| least.min(took_ns)));
             if begin.elapsed() > MAX_TIME {
                 break;
             }
         }
-        took_ns.sort_unstable();
-        Some(took_ns[took_ns.len() / 2])
+        least_ns
     };
-    let single_ns = median_ns(SINGLE_READS, page_bytes())?;
-    let long_ns = median_ns(LONG_READS, LONG_BYTES)?;
+    let single_ns = least_ns(SINGLE_READS, page_bytes())?;
+    let long_ns = least_ns(LONG_READS, LONG_BYTES)?;
     let page_ns = long_ns / (LONG_BYTES / page_bytes());
     Some(Costs { fault_ns: single_ns + FAULT_NS, page_ns: page_ns + PAGE_NS })
 }
