@@ -98,7 +98,7 @@ fn plan_text(plan: &FilePlan, histories: &[TouchHistory], file_pages: u64) -> St
     let Some(last) = histories.first() else { return "nothing was touched".to_string() };
     let own = if last.is_random { "the program's RANDOM" } else { "NORMAL" };
     if histories.iter().all(|history| history.is_cached) {
-        return format!("{own} kept: its pages were cached, or read in other ways");
+        return format!("{own} kept: it was cached each time");
     }
     let touched = touched_text(last, file_pages);
     let advice = match (plan.advice, plan.follows_runs) {

@@ -55,6 +55,8 @@ pub struct OpenFile {
     pub call_pages: u64,
     /// Maximum pages of one speculative call.
     pub speculative_call_pages: u64,
+    /// All pages that were looked at were cached when it was opened.
+    pub was_cached: bool,
 }
 
 impl OpenFile {
@@ -77,8 +79,12 @@ impl OpenFile {
         let read_ahead_bytes = read_ahead_bytes(stat.st_dev);
         let call_bytes = call_bytes(stat.st_dev, read_ahead_bytes);
         let pages = |bytes: u64| (bytes / page_bytes).max(1);
+        let file_pages = stat.st_size.cast_unsigned().div_ceil(page_bytes);
+        let mut places = sample_positions(PageRange { first: 0, end: file_pages });
+        let was_cached = file_pages > 0 && places.all(|page| is_cached(&file, page, page_bytes));
         Ok(OpenFile {
             file,
+            was_cached,
             window_pages: read_ahead_bytes / page_bytes,
             call_pages: pages(call_bytes),
             speculative_call_pages: pages(call_bytes.min(MAX_SPECULATIVE_CALL_BYTES)),
@@ -88,8 +94,8 @@ impl OpenFile {
     /// The time to read one uncached page, in nanoseconds: the minimum over a few pages spread over
     /// `pages`. `None` if all sampled pages are cached.
     pub fn read_page_ns(&self, pages: PageRange, page_bytes: u64) -> Option<u64> {
-        let places = (1..=SAMPLE_POSITIONS).map(|n| pages.first + pages.count() * n / FRACTIONS);
-        let uncached = places.filter(|page| !self.is_cached(*page, page_bytes));
+        let places = sample_positions(pages);
+        let uncached = places.filter(|page| !is_cached(&self.file, *page, page_bytes));
         let mut buffer = vec![0; page_bytes as usize];
         let took_ns = |page: u64| -> Option<u64> {
             let start = Instant::now();
@@ -99,18 +105,24 @@ impl OpenFile {
         uncached.take(MAX_SAMPLES).map_while(took_ns).min()
     }
 
-    fn is_cached(&self, page: u64, page_bytes: u64) -> bool {
-        let mut byte = [0];
-        let offset = page * page_bytes;
-        let flags = ReadWriteFlags::NOWAIT;
-        let read = preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, flags);
-        read != Err(Errno::AGAIN)
-    }
-
     /// The current size of the file in pages.
     pub fn pages(&self, page_bytes: u64) -> io::Result<u64> {
         Ok(self.file.metadata()?.size().div_ceil(page_bytes))
     }
+}
+
+/// Pages spread evenly over `pages`.
+fn sample_positions(pages: PageRange) -> impl Iterator<Item = u64> {
+    (1..=SAMPLE_POSITIONS).map(move |n| pages.first + pages.count() * n / FRACTIONS)
+}
+
+/// Whether a page is cached. May begin to read it if not.
+fn is_cached(file: &File, page: u64, page_bytes: u64) -> bool {
+    let mut byte = [0];
+    let offset = page * page_bytes;
+    let flags = ReadWriteFlags::NOWAIT;
+    let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, flags);
+    read != Err(Errno::AGAIN)
 }
 
 /// `read_ahead_kb` of `device`, in bytes; 0 if it cannot be read.
@@ -134,10 +146,6 @@ fn read_kib(path: &str) -> Option<u64> {
     Some(kib.saturating_mul(1 << 10))
 }
 
-/// If fewer reads than one in this many touched blocks were waited for, the pages were cached: the
-/// largest windows of the kernel have 128 blocks.
-const MAX_BLOCKS_PER_READ: u64 = 512;
-
 /// A prefetch is judged after this many touches.
 const MIN_PREFETCH_TOUCHES: u64 = 64;
 
@@ -153,8 +161,6 @@ pub struct GovernedFile {
     state: Option<Box<FilePolicy>>,
     /// The touches of this run, for the history.
     collector: Option<TouchCollector>,
-    /// Touches that waited for a read, or whose pages the governor has read.
-    read_touches: u64,
     prefetch: PrefetchGuard,
     requested: RequestedPages,
     /// Cost of one page of the kernel's read-around window.
@@ -216,7 +222,6 @@ impl GovernedFile {
             pages,
             state: None,
             collector: None,
-            read_touches: 0,
             prefetch: PrefetchGuard::default(),
             requested: RequestedPages::default(),
             window_page_ns: window_page_ns(&decision, cost),
@@ -291,10 +296,8 @@ impl GovernedFile {
         pieces.into_iter().flat_map(|piece| self.requested.request(piece, now_ns)).collect()
     }
 
-    /// Records that thread `tid` touched `page` before its mapping was governed, and whether it
-    /// waited for a read.
-    pub fn on_early_touch(&mut self, tid: u32, (page, is_major): (u64, bool)) {
-        self.read_touches += u64::from(is_major);
+    /// Records that thread `tid` touched `page` before its mapping was governed.
+    pub fn on_early_touch(&mut self, tid: u32, page: u64) {
         if let Some(collector) = &mut self.collector {
             collector.on_touch(page, tid.into());
         }
@@ -318,8 +321,6 @@ impl GovernedFile {
         if let Some(collector) = &mut self.collector {
             collector.on_touch(page, tid.into());
         }
-        let is_read = touch != TouchKind::Minor || self.requested.contains(page);
-        self.read_touches += u64::from(is_read);
         let cancels_reads = self.prefetch.on_touch(page);
         let Some(state) = &mut self.state else {
             return TouchReply { cancels_reads, ..TouchReply::default() };
@@ -389,9 +390,7 @@ impl GovernedFile {
     }
 
     fn history(&self, collector: &TouchCollector) -> TouchHistory {
-        let history = collector.history();
-        let is_cached = self.read_touches.saturating_mul(MAX_BLOCKS_PER_READ) < history.blocks();
-        TouchHistory { is_cached, ..history }
+        TouchHistory { is_cached: self.open.was_cached, ..collector.history() }
     }
 }
 
@@ -421,5 +420,31 @@ impl TouchedFile {
         let identity =
             FileIdentity::from_file(&self.open.file).map_err(|error| error.to_string())?;
         store.add(identity, &self.path, self.history)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn says_whether_file_was_cached() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+        let open = || OpenFile::new(File::open(file.path()).unwrap(), 4096);
+        // In memory, there is nothing to govern.
+        let Ok(cached) = open() else { return };
+        assert!(cached.was_cached);
+        file.as_file().sync_all().unwrap();
+        // A page that is about to be put on a list stays.
+        for _ in 0..20 {
+            fadvise(file.as_file(), 0, None, Advice::DontNeed).unwrap();
+            if !open().unwrap().was_cached {
+                return;
+            }
+        }
+        panic!("it stays cached");
     }
 }

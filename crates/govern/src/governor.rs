@@ -150,7 +150,7 @@ impl Governor {
             range.counts.early_faults += u64::from(is_major);
             if range.early_touches.len() < MAX_EARLY_TOUCHES && kind != FaultKind::Scanned {
                 let page = range.page(address, page_bytes);
-                range.early_touches.push((tid, page, is_major));
+                range.early_touches.push((tid, page));
             }
             let is_due = matches!(range.state, RangeState::Requested { is_due: true, .. });
             return is_major && is_due && at_ns >= process.no_retry_until_ns;
@@ -369,8 +369,8 @@ impl Governor {
                             (Arc::clone(decision), is_random),
                         )
                     });
-                    for (tid, page, is_major) in std::mem::take(&mut range.early_touches) {
-                        governed.on_early_touch(tid, (page, is_major));
+                    for (tid, page) in std::mem::take(&mut range.early_touches) {
+                        governed.on_early_touch(tid, page);
                     }
                     if is_new && !self.settings.observe_only {
                         for pages in governed.begin_prefetch(now_ns) {

@@ -20,8 +20,8 @@ pub struct GovernedRange {
     /// Earliest time of the next attempt to leave it to the kernel; `None` while one is under way.
     pub leave_at_ns: Option<u64>,
     pub counts: RangeCounts,
-    /// Touches before it was governed: thread, page, and whether it was a major fault.
-    pub early_touches: Vec<(u32, u64, bool)>,
+    /// Touches before it was governed: thread and page.
+    pub early_touches: Vec<(u32, u64)>,
 }
 
 /// State of a mapping.

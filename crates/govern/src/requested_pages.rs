@@ -50,20 +50,12 @@ impl RequestedPages {
         fresh
     }
 
-    /// Whether `page` is marked.
-    pub fn contains(&self, page: u64) -> bool {
-        let block = self.0.get(&(page / BLOCK_PAGES));
-        block.is_some_and(|block| {
-            block.pages[(page % BLOCK_PAGES / 64) as usize] & 1 << (page % 64) != 0
-        })
-    }
-
     /// Records a major fault on `page`. If the page should have been cached by now, its whole block
     /// is forgotten: pages that were read together are usually reclaimed together.
     pub fn on_major_fault(&mut self, page: u64, now_ns: u64) {
         let Some(block) = self.0.get(&(page / BLOCK_PAGES)) else { return };
-        let is_old = now_ns.saturating_sub(block.at_ns) > LIKELY_READ_NS;
-        if is_old && self.contains(page) {
+        let was_asked = block.pages[(page % BLOCK_PAGES / 64) as usize] & 1 << (page % 64) != 0;
+        if was_asked && now_ns.saturating_sub(block.at_ns) > LIKELY_READ_NS {
             self.0.remove(&(page / BLOCK_PAGES));
         }
     }

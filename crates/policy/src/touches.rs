@@ -74,8 +74,7 @@ pub struct TouchHistory {
     pub is_exact: bool,
     /// The program advised its mapping MADV_RANDOM itself.
     pub is_random: bool,
-    /// Hardly a touch waited for a read: the pages were cached, or read by other means. It shows
-    /// nothing of what readahead would gain.
+    /// The file was cached before it was touched, so that readahead had nothing to gain.
     pub is_cached: bool,
     /// Threads that touched the file, as if all of them touched as often as the busiest one.
     pub threads: u64,

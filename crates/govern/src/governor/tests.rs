@@ -105,7 +105,8 @@ fn governed(origin: AdviceOrigin) -> TakeResult {
 /// A governed mapping of a file whose device has a read-around window of `window_pages`.
 fn governed_with_window(origin: AdviceOrigin, window_pages: u64) -> TakeResult {
     let file = std::fs::File::open("/proc/self/exe").unwrap();
-    let file = OpenFile { file, window_pages, call_pages: 128, speculative_call_pages: 64 };
+    let (call_pages, speculative_call_pages, was_cached) = (128, 64, false);
+    let file = OpenFile { file, window_pages, call_pages, speculative_call_pages, was_cached };
     let decision = Arc::new(FileDecision::rent_or_buy());
     TakeResult::Governed { file: Arc::new(file), pages: 1 << 20, origin, decision }
 }
