@@ -211,6 +211,14 @@ impl AdvisorThread {
                 AdvisorTask::NoteInherited { pid, ranges } => {
                     ranges.iter().for_each(|range| self.shared.add_to_journal(pid, range));
                 }
+                AdvisorTask::Check { id, pid, range } => {
+                    let kept = self.vma_advice(pid, &GovernedRange::new(range, id));
+                    let _ = self.answer.send(AdvisorReply::Checked {
+                        id,
+                        pid,
+                        is_random: is_random(&kept),
+                    });
+                }
                 AdvisorTask::ReadMaps { pid, before } => self.read_maps(pid, before),
             }
         }
@@ -328,7 +336,7 @@ impl AdvisorThread {
         if has_word {
             return Err(TakeResult::Ignored("the program advises it itself".to_string()));
         }
-        if kept.iter().all(|kept| kept.readahead == ReadaheadMode::Random) {
+        if is_random(&kept) {
             if may_be_inherited {
                 self.shared.add_to_journal(pid, range);
             }
@@ -413,6 +421,11 @@ impl AdvisorThread {
         let elapsed_ns = start.elapsed().as_nanos() as u64;
         let _ = self.answer.send(AdvisorReply::Maps { pid, before, maps, elapsed_ns });
     }
+}
+
+/// Whether all VMAs of a mapping, of which there is one, are advised MADV_RANDOM.
+fn is_random(kept: &[VmaAdvice]) -> bool {
+    !kept.is_empty() && kept.iter().all(|kept| kept.readahead == ReadaheadMode::Random)
 }
 
 /// Advises a mapping MADV_RANDOM. Returns how long a thread was stopped, in nanoseconds.

@@ -296,6 +296,13 @@ impl GovernedFile {
         pieces.into_iter().flat_map(|piece| self.requested.request(piece, now_ns)).collect()
     }
 
+    /// The program advises a mapping MADV_RANDOM itself.
+    pub fn set_random(&mut self) {
+        if let Some(collector) = &mut self.collector {
+            collector.set_random();
+        }
+    }
+
     /// Records that thread `tid` touched `page` before its mapping was governed.
     pub fn on_early_touch(&mut self, tid: u32, page: u64) {
         if let Some(collector) = &mut self.collector {

@@ -337,6 +337,7 @@ impl SessionThread {
     fn on_reply(&mut self, answer: AdvisorReply) {
         let pid = match &answer {
             AdvisorReply::Took { pid, .. }
+            | AdvisorReply::Checked { pid, .. }
             | AdvisorReply::Maps { pid, .. }
             | AdvisorReply::NoMaps { pid } => Some(*pid),
             AdvisorReply::Released { leave, .. } => Some(leave.pid),

@@ -50,6 +50,10 @@ const MAX_FIRST_TRIES: u32 = 4;
 /// The backoff after the nth failed attempt is 2^n ms, with n limited to this.
 const MAX_BACKOFF_DOUBLINGS: u32 = 10;
 
+/// After this many major faults on a watched mapping its advice is looked at again: programs give
+/// their own after mmap(2), and before they read much.
+const CHECK_FAULTS: u64 = 16;
+
 /// Minimum interval between attempts that are triggered by faults on a pending mapping.
 const MIN_RETRY_NS: u64 = 20_000_000;
 
@@ -195,6 +199,12 @@ impl Governor {
                 self.requests.push(Request::Read { id, file, pages, is_for_later });
             }
         }
+        let is_check_due = is_major && range.counts.major_faults >= CHECK_FAULTS;
+        if is_check_due && origin == AdviceOrigin::Watched && !range.is_checked {
+            range.is_checked = true;
+            let (id, range) = (range.id, range.mapped.clone());
+            self.requests.push(Request::Task(AdvisorTask::Check { id, pid, range }));
+        }
         false
     }
 
@@ -308,13 +318,26 @@ impl Governor {
                     self.reconcile(pid, before, maps);
                 }
             }
-            AdvisorReply::NoMaps { .. } => {}
+            AdvisorReply::Checked { id, pid, is_random: true } => self.on_own_advice(id, pid),
+            AdvisorReply::Checked { .. } | AdvisorReply::NoMaps { .. } => {}
             AdvisorReply::PageReadTime { took_ns } => {
                 self.costs.on_page_read(took_ns);
                 self.files.values_mut().for_each(|file| file.set_costs(&self.costs));
             }
             AdvisorReply::Released { leave, stopped_ns } => {
                 self.on_release_reply(&leave, stopped_ns, now_ns)
+            }
+        }
+    }
+
+    /// The program has advised the watched mappings of request `id` MADV_RANDOM itself.
+    fn on_own_advice(&mut self, id: u64, pid: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let is_watched = RangeState::Governed(AdviceOrigin::Watched);
+        for range in process.ranges_mut().filter(|own| own.id == id && own.state == is_watched) {
+            range.state = RangeState::Governed(AdviceOrigin::Program);
+            if let Some(file) = governed_file(&mut self.files, &range.mapped) {
+                file.set_random();
             }
         }
     }

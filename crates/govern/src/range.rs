@@ -19,6 +19,8 @@ pub struct GovernedRange {
     pub is_counted: bool,
     /// Earliest time of the next attempt to leave it to the kernel; `None` while one is under way.
     pub leave_at_ns: Option<u64>,
+    /// Its advice was looked at again after some faults.
+    pub is_checked: bool,
     pub counts: RangeCounts,
     /// Touches before it was governed: thread and page.
     pub early_touches: Vec<(u32, u64)>,
@@ -64,6 +66,7 @@ impl GovernedRange {
             state,
             is_counted,
             leave_at_ns: Some(0),
+            is_checked: false,
             counts,
             early_touches: Vec::new(),
         }

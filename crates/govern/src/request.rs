@@ -79,6 +79,12 @@ pub enum AdvisorTask {
         pid: u32,
         ranges: Vec<MappedRange>,
     },
+    /// Look whether the program advises a range MADV_RANDOM itself.
+    Check {
+        id: u64,
+        pid: u32,
+        range: MappedRange,
+    },
     /// Read `/proc/PID/maps`. Ranges with IDs above `before` were added after this request.
     ReadMaps {
         pid: u32,
@@ -94,6 +100,7 @@ impl AdvisorTask {
             | AdvisorTask::Leave(ReleaseMapping { pid, .. })
             | AdvisorTask::Restore { pid, .. }
             | AdvisorTask::NoteInherited { pid, .. }
+            | AdvisorTask::Check { pid, .. }
             | AdvisorTask::ReadMaps { pid, .. } => pid,
         }
     }
@@ -116,6 +123,12 @@ pub enum AdvisorReply {
     Released {
         leave: ReleaseMapping,
         stopped_ns: Option<u64>,
+    },
+    /// Reply to [`AdvisorTask::Check`].
+    Checked {
+        id: u64,
+        pid: u32,
+        is_random: bool,
     },
     Maps {
         pid: u32,

@@ -141,6 +141,11 @@ impl TouchCollector {
         }
     }
 
+    /// The program advised its mapping MADV_RANDOM itself, so that each page is touched alone.
+    pub const fn set_random(&mut self) {
+        (self.history.is_exact, self.history.is_random) = (true, true);
+    }
+
     /// Number of touches seen.
     #[must_use]
     pub const fn touches(&self) -> u64 {

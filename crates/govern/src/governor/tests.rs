@@ -506,6 +506,33 @@ fn long_watched_file_is_governed() {
     assert_eq!(bench.governor.take_touched_files().len(), 1, "users are counted once");
 }
 
+/// Programs advise a mapping after they have made it: that is seen after some faults, once.
+#[test]
+fn own_advice_after_mmap_is_seen() {
+    let mut bench = GovernorHarness::with_mapping();
+    let takes = bench.take_takes();
+    bench.reply_take(&takes[0], governed_by(FileWay::Watch, AdviceOrigin::Watched));
+    for page in 0..15 {
+        bench.fault(7, 0x1000_0000 + page * 4096);
+    }
+    let is_check = |request: &Request| matches!(request, Request::Task(AdvisorTask::Check { .. }));
+    assert!(!bench.seen.iter().any(is_check));
+    bench.fault(7, 0x1000_0000 + 15 * 4096);
+    bench.fault(7, 0x1000_0000 + 16 * 4096);
+    assert_eq!(bench.seen.iter().filter(|request| is_check(request)).count(), 1);
+    let (id, pid) = (takes[0].id, takes[0].pid);
+    bench.governor.on_reply(AdvisorReply::Checked { id, pid, is_random: true }, bench.now_ns);
+    for page in 17..100 {
+        bench.fault(7, 0x1000_0000 + page * 4096);
+    }
+    bench.event(7, EventKind::Exit);
+    bench.governor.on_exit(7);
+    bench.governor.tick();
+    let touched = bench.governor.take_touched_files();
+    let text = format!("{touched:?}");
+    assert!(text.contains("is_random: true") && text.contains("pages: 100 "), "{text}");
+}
+
 /// Regions that were touched whole are read before; a program that goes elsewhere ends that.
 #[test]
 fn prefetch_ends_if_program_goes_elsewhere() {
