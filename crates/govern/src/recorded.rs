@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use filemap_policy::{PageRange, TouchCollector, TouchHistory};
+use filemap_policy::{BLOCK_PAGES, PageRange, TouchCollector, TouchHistory};
 use filemap_recording::{Error, EventKind, Reader, RecordingMode};
 
 use crate::history_format::FileIdentity;
@@ -25,7 +25,8 @@ pub struct RecordedFile {
     /// `st_dev` and inode number; 0 if unknown.
     device: u64,
     inode: u64,
-    /// The pages that were touched or read, in file order and without small gaps.
+    /// The blocks that were touched, and the pages that were read, in file order and without small
+    /// gaps.
     pub pages: Vec<PageRange>,
     /// Touches through mappings; `None` if there were none.
     pub history: Option<TouchHistory>,
@@ -80,7 +81,9 @@ impl RecordedFile {
                     on_access(file);
                     let page = first_page.saturating_add(page);
                     files[file].collector.on_touch(page, event.thread.into());
-                    files[file].add(PageRange { first: page, end: page.saturating_add(1) });
+                    // One touch may stand for all that was mapped around it.
+                    let first = page / BLOCK_PAGES * BLOCK_PAGES;
+                    files[file].add(PageRange { first, end: first.saturating_add(BLOCK_PAGES) });
                 }
                 EventKind::Read { open, offset_bytes, length_bytes } if length_bytes > 0 => {
                     let file = opens[open as usize];
@@ -242,7 +245,7 @@ mod tests {
         let range = |first, end| PageRange { first, end };
         let found: Vec<_> =
             files.iter().map(|file| (file.path.to_str().unwrap(), file.pages.clone())).collect();
-        let second = vec![range(7, 12), range(1002, 1003)];
+        let second = vec![range(0, 16), range(992, 1008)];
         assert_eq!(found, [("/first", vec![range(0, 2)]), ("/second", second)]);
         assert_eq!(files[0].history, None);
         assert_eq!(files[1].history.as_ref().unwrap().total_runs, 3);

@@ -35,4 +35,6 @@ pub use plan::{FilePlan, PlanInput, PlannedAdvice, plan};
 pub use reads::{Bounds, PageRange, ReadPlan};
 pub use region::REGION_PAGES;
 pub use state::FilePolicy;
-pub use touches::{MAX_REGIONS, MAX_RUNS, TouchCollector, TouchHistory, TouchRun, TouchedRegion};
+pub use touches::{
+    BLOCK_PAGES, MAX_REGIONS, MAX_RUNS, TouchCollector, TouchHistory, TouchRun, TouchedRegion,
+};
