@@ -6,6 +6,7 @@ mod calibrate;
 mod checked;
 mod compare;
 mod conform;
+mod containers;
 mod determinism;
 mod device_profile;
 mod endings;

@@ -171,7 +171,7 @@ impl ProcessFile {
     /// The path of this file, with the metadata `data`, in the mount namespace of this process.
     fn path_here(&self, data: &fs::Metadata) -> Option<PathBuf> {
         let mounts = fs::read(format!("/proc/{}/mountinfo", self.pid)).ok()?;
-        // After chroot(2) the path begins at the root of the namespace, and the mount points do not.
+        // After chroot(2) the path begins at the namespace's root, and the mount points do not.
         let root = fs::read_link(format!("/proc/{}/root", self.pid)).unwrap_or_default();
         let within = self.path.strip_prefix(&root).ok().map(|within| Path::new("/").join(within));
         let paths = [self.path.clone()].into_iter().chain(within);

@@ -77,8 +77,8 @@ impl ProcessTracker {
             Some(_) => return first,
             None => end.saturating_sub(call.length_bytes) / self.page_bytes,
         };
-        // A read(2) may have been of something else before this lookup, such as a socket. If the file
-        // is closed by now, reading on where the thread's last read ended is evidence too.
+        // A read(2) may have been of something else before this lookup, such as a socket. If the
+        // file is closed by now, reading on where the thread's last read ended is evidence too.
         let continues = || {
             let last_read = self.reads.get(&event.tid);
             last_read.is_some_and(|(of, _, to)| *of == file && *to + 1 == start)
