@@ -29,8 +29,11 @@ use crate::{Error, page_size, temporary_file};
 /// Minimum size of the calibration file, in bytes.
 pub const MIN_BYTES: u64 = 64 << 20;
 
-/// Number of single-page accesses, for reads and for mappings.
-const SINGLES: u64 = 1024;
+/// Maximum number of single pages to read, each far from the others.
+const MAX_SINGLES: u64 = 4096;
+
+/// Number of `read(2)` calls of cached pages.
+const READS: u64 = 1024;
 
 /// Maximum number of windows to read.
 const MAX_WINDOWS: u64 = 256;
@@ -137,7 +140,7 @@ impl CalibrationFile {
         let mut memory = vec![0u8; (COPIED_PAGES * page_size()) as usize];
         for _ in 0..MAX_TRIES {
             for (best_ns, pages) in fastest_ns.iter_mut().zip([1, COPIED_PAGES]) {
-                let reads = (covered / pages).clamp(1, SINGLES);
+                let reads = (covered / pages).clamp(1, READS);
                 let start = Instant::now();
                 for number in 0..reads {
                     let offset = shuffled(number, reads) * (covered / reads) * page_size();
@@ -156,10 +159,14 @@ impl CalibrationFile {
 
     /// Reads single cold pages, then maps them again while nothing else is cached.
     fn singles(&self, sample: &mut DeviceSample) -> Result<(), Error> {
-        let apart = self.pages / SINGLES;
+        let around_pages = (AROUND_BYTES / page_size()).max(1);
+        // As many as have no neighbour within a fault-around, so that the processor's caches do not
+        // hold all that the kernel keeps of their pages.
+        let singles = (self.pages / around_pages).min(MAX_SINGLES);
+        let apart = self.pages / singles;
         let pages =
-            || (0..SINGLES).map(move |number| shuffled(number, SINGLES) * apart + apart / 2);
-        let count = SINGLES as f64;
+            || (0..singles).map(move |number| shuffled(number, singles) * apart + apart / 2);
+        let count = singles as f64;
         self.make_cold()?;
         let cold = self.probe(Advice::RANDOM, vec![pages().collect()])?;
         sample.single_ns = cold[0].elapsed_ns as f64 / count;
@@ -184,11 +191,12 @@ impl CalibrationFile {
     /// cached.
     fn arounds(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
         sample.around_pages = (AROUND_BYTES / page_size()).max(1);
-        let apart = covered / SINGLES / sample.around_pages * sample.around_pages;
-        let page = |number| shuffled(number, SINGLES) * apart + sample.around_pages / 2;
+        let blocks = covered / sample.around_pages;
+        let page =
+            |number| shuffled(number, blocks) * sample.around_pages + sample.around_pages / 2;
         // Advised RANDOM, a marked page begins no readahead.
-        let phases = [(0..SINGLES).map(page).collect()];
-        sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / SINGLES as f64;
+        let phases = [(0..blocks).map(page).collect()];
+        sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / blocks as f64;
         Ok(())
     }
 

@@ -158,6 +158,10 @@ pub struct CpuCosts {
     /// Nanoseconds until a woken task runs on an idle CPU.
     #[serde(default)]
     pub wake_latency_ns: u64,
+    /// Likewise for a task that waited for the device, in addition to the device's latency; defaults
+    /// to `wake_latency_ns`. 0 if that latency was measured with a sleeping thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_wake_latency_ns: Option<u64>,
     /// Nanoseconds per context switch.
     #[serde(default)]
     pub switch_ns: u64,
@@ -169,9 +173,15 @@ impl CpuCosts {
         self.protect_page_ns.unwrap_or(self.entry_ns)
     }
 
+    /// Nanoseconds until a task whose page has arrived runs on an idle CPU.
+    pub fn page_wake_latency_ns(&self) -> u64 {
+        self.page_wake_latency_ns.unwrap_or(self.wake_latency_ns)
+    }
+
     /// Every cost with its key. A value that defaults to another one is skipped.
     pub fn named_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
-        let own = self.protect_page_ns.as_mut().map(|ns| ("protect_page_ns", ns));
+        let protect = self.protect_page_ns.as_mut().map(|ns| ("protect_page_ns", ns));
+        let wake = self.page_wake_latency_ns.as_mut().map(|ns| ("page_wake_latency_ns", ns));
         let costs = [
             ("touch_ns", &mut self.touch_ns),
             ("fault_ns", &mut self.fault_ns),
@@ -192,7 +202,7 @@ impl CpuCosts {
             ("wake_latency_ns", &mut self.wake_latency_ns),
             ("switch_ns", &mut self.switch_ns),
         ];
-        costs.into_iter().chain(own)
+        costs.into_iter().chain(protect).chain(wake)
     }
 
     const fn call_ns() -> u64 {
@@ -293,6 +303,7 @@ impl Profile {
             keep_locked_ns: 0,
             wake_ns: 0,
             wake_latency_ns: 0,
+            page_wake_latency_ns: None,
             switch_ns: 0,
         },
         itlb: InstructionTlb::assumed(),

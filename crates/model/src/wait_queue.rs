@@ -44,8 +44,19 @@ pub struct TaskWakeup {
     pub task: usize,
     /// When it was woken.
     pub at_ns: u64,
-    /// It did not wait for memory.
-    pub has_folio: bool,
+    /// What it waited for.
+    pub waited_for: WaitedFor,
+}
+
+/// What a woken task waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitedFor {
+    /// A page from the device.
+    Page,
+    /// Memory.
+    Memory,
+    /// A lock, a time or another thread.
+    Other,
 }
 
 /// Tasks waiting for folios or for memory.
@@ -110,7 +121,7 @@ impl WaitQueue {
             self.for_folios.remove(&at);
             each(task, at.1);
             if self.awake.take(task).is_none() {
-                self.woken.push(TaskWakeup { task, at_ns, has_folio: true });
+                self.woken.push(TaskWakeup { task, at_ns, waited_for: WaitedFor::Page });
             }
         }
     }
@@ -123,12 +134,13 @@ impl WaitQueue {
             return;
         }
         let tasks = self.for_memory.drain(..);
-        self.woken.extend(tasks.map(|task| TaskWakeup { task, at_ns, has_folio: false }));
+        let waited_for = WaitedFor::Memory;
+        self.woken.extend(tasks.map(|task| TaskWakeup { task, at_ns, waited_for }));
     }
 
     /// Wakes a task that waited for something else.
     pub fn wake(&mut self, task: usize, at_ns: u64) {
-        self.woken.push(TaskWakeup { task, at_ns, has_folio: true });
+        self.woken.push(TaskWakeup { task, at_ns, waited_for: WaitedFor::Other });
     }
 
     /// Takes the woken tasks, in order.

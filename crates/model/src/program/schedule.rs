@@ -12,7 +12,7 @@ use super::fair::{RunQueue, SchedEntity, TICK_NS};
 use super::run::{ProgramRun, StepError};
 use super::stream::EmulatedCpus;
 use crate::profile::Profile;
-use crate::wait_queue::{Pause, TaskWakeup};
+use crate::wait_queue::{Pause, TaskWakeup, WaitedFor};
 
 /// Runs the threads of a program. Returns their final state.
 ///
@@ -176,6 +176,8 @@ struct Scheduler {
     /// Cost of a context switch, and latency of waking an idle CPU.
     switch_ns: u64,
     wake_latency_ns: u64,
+    /// The latency for a thread whose page has arrived.
+    page_wake_latency_ns: u64,
     /// Present if CPUs are emulated one at a time.
     stream: Option<EmulatedCpus>,
 }
@@ -214,6 +216,7 @@ impl Scheduler {
             keeps_cpu: vec![false; threads],
             switch_ns: profile.cost.switch_ns,
             wake_latency_ns: profile.cost.wake_latency_ns,
+            page_wake_latency_ns: profile.cost.page_wake_latency_ns(),
             stream: profile.cpus_in_turn.then(|| EmulatedCpus::new(cpus, profile.cost.switch_ns)),
         };
         while schedule.begun < threads.min(cpus) {
@@ -261,7 +264,7 @@ impl Scheduler {
             return None;
         }
         self.timers.pop();
-        Some(TaskWakeup { task, at_ns, has_folio: true })
+        Some(TaskWakeup { task, at_ns, waited_for: WaitedFor::Other })
     }
 
     /// The next thread and its time. A thread that has to reschedule gives up its CPU here.
@@ -311,7 +314,12 @@ impl Scheduler {
     /// Wakes a thread. One that waited for memory does not preempt, or it would take the memory
     /// from threads whose folios have just arrived.
     fn wake(&mut self, woken: &TaskWakeup) {
-        self.select_cpu(woken.task, woken.at_ns, woken.has_folio, self.wake_latency_ns);
+        let latency_ns = match woken.waited_for {
+            WaitedFor::Page => self.page_wake_latency_ns,
+            WaitedFor::Memory | WaitedFor::Other => self.wake_latency_ns,
+        };
+        let preempts = woken.waited_for != WaitedFor::Memory;
+        self.select_cpu(woken.task, woken.at_ns, preempts, latency_ns);
     }
 
     /// The running thread blocks at `now_ns`.

@@ -30,10 +30,6 @@ pub fn sample(figures: impl Iterator<Item = f64>) -> stats::SampleStats {
     stats::SampleStats::from_sorted(figures.collect()).expect("there is at least one round")
 }
 
-fn median<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
-    sample(samples.iter().map(figure)).median
-}
-
 /// The lower quartile: other load on the machine only lengthens what is measured.
 fn quiet<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
     let mut figures: Vec<f64> = samples.iter().map(figure).collect();
@@ -41,8 +37,8 @@ fn quiet<S>(samples: &[S], figure: impl Fn(&S) -> f64) -> f64 {
     figures[figures.len() / 4]
 }
 
-fn rounded_median<S>(samples: &[S], figure: fn(&S) -> f64) -> u64 {
-    median(samples, figure).round() as u64
+fn rounded<S>(samples: &[S], figure: fn(&S) -> f64) -> u64 {
+    quiet(samples, figure).round() as u64
 }
 
 /// Whether overlapping reads complete together: `apart` is the time between their completions as a
@@ -82,20 +78,22 @@ impl Samples {
         };
         let Fitted { device, cost } = fit_file(self, device)?;
         let known_ns = cost.touch_ns + cost.map_page_ns + cost.add_page_ns + cost.add_folio_ns;
-        let faults_ns = median(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
-        let free_ns = median(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
+        let faults_ns = quiet(&self.reclaim, |s| s.faults) * cost.fault_ns as f64;
+        let free_ns = quiet(&self.reclaim, |s| s.free) - known_ns as f64 - faults_ns;
         let cost = profile::CpuCosts {
-            call_ns: rounded_median(&self.calls, |s| s.call),
-            entry_ns: rounded_median(&self.calls, |s| s.entry),
-            protect_page_ns: Some(rounded_median(&self.calls, |s| s.protect)),
+            call_ns: rounded(&self.calls, |s| s.call),
+            entry_ns: rounded(&self.calls, |s| s.entry),
+            protect_page_ns: Some(rounded(&self.calls, |s| s.protect)),
             // fork holds mmap_lock for about half of the time of fork plus the child's exit.
-            fork_ns: rounded_median(&self.calls, |s| s.fork / 2.0),
+            fork_ns: rounded(&self.calls, |s| s.fork / 2.0),
             zero_page_ns: free_ns.max(0.0).round() as u64,
-            evict_page_ns: rounded_median(&self.reclaim, ReclaimSample::evict),
+            evict_page_ns: rounded(&self.reclaim, ReclaimSample::evict),
             // The waker's own work is included in the two costs below.
             wake_ns: 0,
-            switch_ns: rounded_median(&self.wakes, |s| s.on_one),
-            wake_latency_ns: rounded_median(&self.wakes, |s| s.on_all),
+            switch_ns: rounded(&self.wakes, |s| s.on_one),
+            wake_latency_ns: rounded(&self.wakes, |s| s.on_all),
+            // The device's latency is that of a sleeping thread.
+            page_wake_latency_ns: Some(0),
             ..cost
         };
         let profile = Profile { device, cost, ..Profile::DEFAULT };

@@ -200,7 +200,7 @@ fn footer(bench: &CalibrationFile, profile: &Profile, asked: &CalibrateOptions) 
     add("profile_path", asked.path.as_str().into());
     Footer {
         scope: "one thread, a written file that fits in memory, cold before each measurement; \
-                medians of the rounds"
+                lower quartiles of the rounds"
             .to_string(),
         command: asked.command.clone(),
         environment,
