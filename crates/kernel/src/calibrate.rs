@@ -41,6 +41,9 @@ const MAX_WINDOWS: u64 = 256;
 /// CPU costs are the minimum over at most this many tries; slower tries were preempted.
 const MAX_TRIES: u32 = 5;
 
+/// Accesses or reads that are timed together.
+const PART: usize = 128;
+
 /// Pages of the longer reads that measure copying.
 const COPIED_PAGES: u64 = 16;
 
@@ -136,25 +139,35 @@ impl CalibrationFile {
 
     /// Reads of one and of many pages among the first `covered`, which are cached.
     fn copies(&self, covered: u64, sample: &mut DeviceSample) -> Result<(), Error> {
-        let mut fastest_ns = [f64::INFINITY; 2];
-        let mut memory = vec![0u8; (COPIED_PAGES * page_size()) as usize];
-        for _ in 0..MAX_TRIES {
-            for (best_ns, pages) in fastest_ns.iter_mut().zip([1, COPIED_PAGES]) {
-                let reads = (covered / pages).clamp(1, READS);
-                let start = Instant::now();
-                for number in 0..reads {
-                    let offset = shuffled(number, reads) * (covered / reads) * page_size();
-                    self.file
-                        .read_exact_at(&mut memory[..(pages * page_size()) as usize], offset)
-                        .map_err(|error| Error::os("read", &self.path, error))?;
-                }
-                *best_ns = best_ns.min(start.elapsed().as_nanos() as f64 / reads as f64);
-            }
-        }
-        let [one_ns, many_ns] = fastest_ns;
+        let one_ns = self.read_ns(covered, 1)?;
+        let many_ns = self.read_ns(covered, COPIED_PAGES)?;
         sample.copy_page_ns = ((many_ns - one_ns) / (COPIED_PAGES - 1) as f64).max(0.0);
         sample.read_ns = one_ns;
         Ok(())
+    }
+
+    /// Nanoseconds per `read(2)` of `pages` cached pages among the first `covered`, in parts as in
+    /// [`CalibrationFile::fastest_sum`].
+    fn read_ns(&self, covered: u64, pages: u64) -> Result<f64, Error> {
+        let mut memory = vec![0u8; (pages * page_size()) as usize];
+        let reads = (covered / pages).clamp(1, READS);
+        let offsets: Vec<u64> = (0..reads)
+            .map(|number| shuffled(number, reads) * (covered / reads) * page_size())
+            .collect();
+        let mut fastest_ns = vec![f64::INFINITY; offsets.len().div_ceil(PART)];
+        // Each try reads all parts in turn, so that no cache holds the next one.
+        for _ in 0..MAX_TRIES {
+            for (best_ns, part) in fastest_ns.iter_mut().zip(offsets.chunks(PART)) {
+                let start = Instant::now();
+                for offset in part {
+                    self.file
+                        .read_exact_at(&mut memory, *offset)
+                        .map_err(|error| Error::os("read", &self.path, error))?;
+                }
+                *best_ns = best_ns.min(start.elapsed().as_nanos() as f64);
+            }
+        }
+        Ok(fastest_ns.iter().sum::<f64>() / reads as f64)
     }
 
     /// Reads single cold pages, then maps them again while nothing else is cached.
@@ -170,8 +183,7 @@ impl CalibrationFile {
         self.make_cold()?;
         let cold = self.probe(Advice::RANDOM, vec![pages().collect()])?;
         sample.single_ns = cold[0].elapsed_ns as f64 / count;
-        let warm = [pages().collect()];
-        sample.minor_ns = self.fastest(Advice::RANDOM, &warm)?[0] / count;
+        sample.minor_ns = self.fastest_sum(pages())? / count;
         Ok(())
     }
 
@@ -195,8 +207,7 @@ impl CalibrationFile {
         let page =
             |number| shuffled(number, blocks) * sample.around_pages + sample.around_pages / 2;
         // Advised RANDOM, a marked page begins no readahead.
-        let phases = [(0..blocks).map(page).collect()];
-        sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / blocks as f64;
+        sample.around_ns = self.fastest_sum((0..blocks).map(page))? / blocks as f64;
         Ok(())
     }
 
@@ -206,6 +217,14 @@ impl CalibrationFile {
         let phases = [(0..covered).collect(), (0..covered).collect()];
         sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;
         Ok(())
+    }
+
+    /// Nanoseconds of all accesses to `pages`. Each part of them counts in the fastest of several
+    /// tries, and is short enough that some tries are not preempted.
+    fn fastest_sum(&self, pages: impl Iterator<Item = u64>) -> Result<f64, Error> {
+        let pages: Vec<u64> = pages.collect();
+        let parts: Vec<Vec<u64>> = pages.chunks(PART).map(<[u64]>::to_vec).collect();
+        Ok(self.fastest(Advice::RANDOM, &parts)?.iter().sum())
     }
 
     /// Nanoseconds of each phase, in the fastest of several tries.
