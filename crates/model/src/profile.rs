@@ -158,8 +158,8 @@ pub struct CpuCosts {
     /// Nanoseconds until a woken task runs on an idle CPU.
     #[serde(default)]
     pub wake_latency_ns: u64,
-    /// Likewise for a task that waited for the device, in addition to the device's latency; defaults
-    /// to `wake_latency_ns`. 0 if that latency was measured with a sleeping thread.
+    /// Likewise for a task that waited for the device, in addition to the device's latency;
+    /// defaults to `wake_latency_ns`. 0 if that latency was measured with a sleeping thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_wake_latency_ns: Option<u64>,
     /// Nanoseconds per context switch.

@@ -174,9 +174,10 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
     let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
     Some(format!(
-        "Times are predicted by {profile} ({}, {:.1} GB/s).",
+        "Times are predicted by {profile} ({}, {:.1} GB/s).{}",
         time(latency_ns),
-        bandwidth / 1e9
+        bandwidth / 1e9,
+        machine_profile::known_error(measured)
     ))
 }
 

@@ -66,6 +66,7 @@ impl<E: Engines> AdviseBench<'_, E> {
         let alone = candidates::candidate_changes(program, &used, &answered)
             .into_iter()
             .map(|change| vec![change]);
+        let measured = self.profile.measured.map(|date| date.to_string());
         let mut advice = AdviseRecord {
             schema: SCHEMA,
             kind: RecordKind::Advise,
@@ -76,8 +77,9 @@ impl<E: Engines> AdviseBench<'_, E> {
             latency_ns: self.profile.device.latency_ns,
             machine: machine_profile::name_in_words(
                 program.machine.profile.as_deref(),
-                self.profile.measured.map(|date| date.to_string()).as_deref(),
+                measured.as_deref(),
             ),
+            known_error: machine_profile::known_error(measured.as_deref()),
             pages_used: used.files.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)),
             files: answered.into_iter().map(file).collect(),
             accesses: accesses.into_maps(|file| self.files[file].is_answered),

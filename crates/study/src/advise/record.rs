@@ -48,6 +48,9 @@ pub struct AdviseRecord {
     /// The machine profile in words.
     #[serde(default)]
     pub machine: String,
+    /// A sentence on how far its predictions were off; empty if that is unknown.
+    #[serde(default)]
+    pub known_error: String,
     /// Distinct pages used of all files.
     #[serde(default)]
     pub pages_used: u64,

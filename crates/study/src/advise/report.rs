@@ -143,9 +143,10 @@ impl AdviseRecord {
             "Times are predicted by {machine}, whose device has a latency of {}, and \
              with half and double of that, as a device's latency varies from hour to hour. An \
              order that this can reverse is a tie. The readahead size is {} KiB unless stated \
-             otherwise. A verdict is on the whole program.",
+             otherwise. A verdict is on the whole program.{}",
             time(self.latency_ns as f64),
-            self.read_ahead_kb
+            self.read_ahead_kb,
+            self.known_error
         )
     }
 
