@@ -20,7 +20,8 @@ pub struct MeteredRun {
     pub status: ExitStatus,
     /// Bytes read from disks.
     pub bytes_read: u64,
-    /// Faults that waited for a disk.
+    /// Faults that waited for a disk, without those whose wait a signal interrupted: the program
+    /// faults again after the signal, and then the page is there.
     pub major_faults: u64,
     /// Elapsed time.
     pub elapsed_ns: u64,

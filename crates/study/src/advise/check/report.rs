@@ -84,6 +84,7 @@ fn note(check: &Check) -> String {
     format!(
         "Measured: medians of {} {plural} of each, in turn, each with the recorded files dropped \
          from the page cache. They are of the program and of all that it started and waited for. \
+         Faults whose wait a signal interrupts are not counted: Go's runtime sends such signals. \
          p is how often chance alone sets times apart as much (unpaired permutation test on \
          ranks). The model's times are without the program's start. The program had no input, and \
          what it wrote to stdout and stderr was discarded.",
