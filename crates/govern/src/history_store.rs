@@ -127,8 +127,8 @@ impl HistoryStore {
         }
     }
 
-    /// Adds what a program has touched of the file `identity` at `path`. What was cached when it was
-    /// touched is kept only as long as nothing better is known.
+    /// Adds what a program has touched of the file `identity` at `path`. What was cached when it
+    /// was touched is kept only as long as nothing better is known.
     ///
     /// # Errors
     /// The memory cannot be written: one line.

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// The holes of `file` in order, as byte ranges, by its extent map (FIEMAP): unlike `SEEK_HOLE`, the
-/// answer does not depend on cached pages. Allocated extents that were never written count as
+/// The holes of `file` in order, as byte ranges, by its extent map (FIEMAP): unlike `SEEK_HOLE`,
+/// the answer does not depend on cached pages. Allocated extents that were never written count as
 /// holes. Empty if unknown.
 pub fn hole_ranges(file: &File) -> Vec<Range<u64>> {
     let bytes = file.metadata().map_or(0, |data| data.len());

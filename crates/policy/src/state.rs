@@ -65,9 +65,9 @@ impl FilePolicy {
         }
     }
 
-    /// A file whose runs had these lengths before, and that is expected to be faulted on this often:
-    /// runs are followed accordingly, and nothing else is read. The kernel's own windows of any size
-    /// are the alternative.
+    /// A file whose runs had these lengths before, and that is expected to be faulted on this
+    /// often: runs are followed accordingly, and nothing else is read. The kernel's own windows of
+    /// any size are the alternative.
     #[must_use]
     pub fn following(
         largest_window_pages: u64,

@@ -326,8 +326,8 @@ fn planned_variants(
     Ok(cells)
 }
 
-/// A warning with the figures of each variant in the model if the program touched all pages that its
-/// recorder may have missed.
+/// A warning with the figures of each variant in the model if the program touched all pages that
+/// its recorder may have missed.
 fn unseen_warning(
     input: &JobInput,
     variants: &[Variant],
