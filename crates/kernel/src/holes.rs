@@ -19,7 +19,8 @@ fn find_holes(file: &File, bytes: u64) -> Option<Vec<Range<u64>>> {
         let mut map = ExtentMap {
             start,
             length: bytes - start,
-            flags: 0,
+            // Data that is not written back has no extent yet, or an unwritten one.
+            flags: SYNC,
             mapped_extents: 0,
             extent_count: EXTENTS as u32,
             reserved: 0,
@@ -57,6 +58,9 @@ const EXTENTS: usize = 64;
 
 /// `FS_IOC_FIEMAP` of `linux/fs.h`, the same on every modelled architecture.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
+
+/// `FIEMAP_FLAG_SYNC`: writes the file back first.
+const SYNC: u32 = 0x1;
 
 /// `FIEMAP_EXTENT_LAST`: no extent follows.
 const LAST: u32 = 0x1;
@@ -126,6 +130,12 @@ mod tests {
         assert_eq!(hole_ranges(&file), between.chain([last]).collect::<Vec<_>>());
         file.write_all_at(&vec![1; 2 << 20], 0).unwrap();
         file.sync_all().unwrap();
+        assert_eq!(hole_ranges(&file), []);
+        // Preallocated, written, and not written back yet.
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 2 << 20).unwrap();
+        assert!(is_hole(&file));
+        file.write_all_at(&vec![1; 2 << 20], 0).unwrap();
         assert_eq!(hole_ranges(&file), []);
     }
 }

@@ -72,6 +72,8 @@ pub struct PendingRun {
     requests: u64,
     /// Folios that still fit into the last request.
     room: u64,
+    /// Pages that are not transferred, as they lie in holes. Only of a single folio.
+    hole_pages: PageCount,
 }
 
 /// Consecutive pages of a file that have arrived.
@@ -112,7 +114,9 @@ impl Device {
                 let (start, room) = (last.start + (last.pages - tail), last.room);
                 last.pages -= tail;
                 last.requests -= 1;
-                let tail = PendingRun { start, pages: tail, each: tail, requests: 1, room };
+                let hole_pages = PageCount(0);
+                let tail =
+                    PendingRun { start, pages: tail, each: tail, requests: 1, room, hole_pages };
                 self.pending.push(tail);
             }
             let last = self.pending.last_mut().expect("it is the tail of another");
@@ -126,6 +130,12 @@ impl Device {
         if folios > 0 {
             self.pending.push(PendingRun::new(FolioRun { start, folios, ..run }));
         }
+    }
+
+    /// Adds a request for a single folio, of which `hole_pages` lie in holes: it arrives as a whole,
+    /// and only the others are transferred.
+    pub fn add_pending_partly(&mut self, folio: FolioRun, hole_pages: PageCount) {
+        self.pending.push(PendingRun { room: 0, hole_pages, ..PendingRun::new(folio) });
     }
 
     /// Submits the pending requests for `file` at `now_ns`. Returns whether there were any.
@@ -200,7 +210,7 @@ impl Device {
     #[inline(always)]
     fn request_run(&self, pending: PendingRun, file: FileId, from_ns: u64) -> RequestRun {
         let PendingRun { start, pages, each, requests, .. } = pending;
-        let last_ns = self.service_ns(pending.last_request_pages(), pending.last_segments());
+        let last_ns = self.service_ns(pending.transferred_pages(), pending.last_segments());
         let each_ns = match requests {
             1 => last_ns,
             _ => self.service_ns(each, REQUEST_FOLIOS),
@@ -360,7 +370,7 @@ impl PendingRun {
         let requests = folios.div_ceil(REQUEST_FOLIOS);
         let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
         let room = requests * REQUEST_FOLIOS - folios;
-        PendingRun { start, pages, each, requests, room }
+        PendingRun { start, pages, each, requests, room, hole_pages: PageCount(0) }
     }
 
     /// The first `requests` requests.
@@ -382,6 +392,11 @@ impl PendingRun {
     /// Segments of the last request.
     fn last_segments(&self) -> u64 {
         REQUEST_FOLIOS - self.room
+    }
+
+    /// Pages of the last request that are transferred.
+    fn transferred_pages(&self) -> PageCount {
+        self.last_request_pages() - self.hole_pages
     }
 
     /// Pages of the last request.

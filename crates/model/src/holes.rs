@@ -4,28 +4,39 @@
 use std::ops::Range;
 
 use filemap_core::cache::FolioRun;
-use filemap_core::units::PageIndex;
+use filemap_core::units::{PageCount, PageIndex};
 
-/// The part of `run` at its beginning whose folios lie in one hole, or not in one, and whether they
-/// do. `holes` are in order and do not overlap. A folio with a block outside of holes is read.
-pub fn first_part(run: FolioRun, holes: &[Range<PageIndex>]) -> (FolioRun, bool) {
+/// Folios that are read in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HolePart {
+    /// No page lies in a hole.
+    Data,
+    /// All pages lie in holes.
+    Hole,
+    /// A single folio, of which this number of pages lie in holes. It is read as a whole.
+    Mixed(PageCount),
+}
+
+/// The part of `run` at its beginning whose folios are read in the same way. `holes` are in order
+/// and do not overlap.
+pub fn first_part(run: FolioRun, holes: &[Range<PageIndex>]) -> (FolioRun, HolePart) {
     let size = run.order.pages();
-    let part = |folios: u64, is_hole: bool| (run.first(folios.min(run.folios)), is_hole);
-    let mut next = holes.partition_point(|hole| hole.end <= run.start);
-    while let Some(hole) = holes.get(next) {
-        // The first folio at or after the start of the hole.
-        let before = hole.start.0.saturating_sub(run.start.0).div_ceil(size);
-        let first = run.start.0 + before * size;
-        match hole.end.0.saturating_sub(first) / size {
-            0 => next += 1,
-            inside if before == 0 => return part(inside, true),
-            _ => return part(before, false),
-        }
-        if before >= run.folios {
-            break;
-        }
+    let next = holes.partition_point(|hole| hole.end <= run.start);
+    let Some(hole) = holes.get(next) else { return (run, HolePart::Data) };
+    // Whole folios before the hole.
+    let before = hole.start.0.saturating_sub(run.start.0) / size;
+    if before > 0 {
+        return (run.first(before.min(run.folios)), HolePart::Data);
     }
-    part(run.folios, false)
+    let inside = if hole.start <= run.start { (hole.end.0 - run.start.0) / size } else { 0 };
+    if inside > 0 {
+        return (run.first(inside.min(run.folios)), HolePart::Hole);
+    }
+    let folio = run.first(1);
+    match pages_in_holes(&folio, &holes[next..]) {
+        pages if pages == size => (folio, HolePart::Hole),
+        pages => (folio, HolePart::Mixed(PageCount(pages))),
+    }
 }
 
 /// The number of pages of `run` in `holes`.
@@ -42,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// All runs of up to 16 pages over all sets of holes in 12 pages, against a look at each folio.
+    /// All runs of 16 pages over all sets of holes in 12 pages, against a look at each folio.
     #[test]
     fn parts_are_those_of_each_folio() {
         for mask in 0u32..1 << 12 {
@@ -61,11 +72,25 @@ mod tests {
                 let run =
                     FolioRun { start: PageIndex(start), order: Order(order), folios, marked: None };
                 let size = 1 << order;
-                let folio =
-                    |number: u64| (0..size).all(|page| is_hole(start + number * size + page));
-                let expected = (0..folios).take_while(|number| folio(*number) == folio(0)).count();
-                let (part, in_hole) = first_part(run, &holes);
-                assert_eq!((part.folios, in_hole), (expected as u64, folio(0)), "{mask:b} {run:?}");
+                let of_folio = |number: u64| {
+                    let from = start + number * size;
+                    match (from..from + size).filter(|page| is_hole(*page)).count() as u64 {
+                        0 => HolePart::Data,
+                        all if all == size => HolePart::Hole,
+                        some => HolePart::Mixed(PageCount(some)),
+                    }
+                };
+                let (mut rest, mut number) = (run, 0);
+                while rest.folios > 0 {
+                    let (part, how) = first_part(rest, &holes);
+                    assert!(part.folios == 1 || !matches!(how, HolePart::Mixed(_)));
+                    for _ in 0..part.folios {
+                        assert_eq!(of_folio(number), how, "{mask:b} {run:?} {number}");
+                        number += 1;
+                    }
+                    rest = rest.after_first(part.folios);
+                }
+                assert_eq!(number, folios);
                 let pages = (start..start + folios * size).filter(|page| is_hole(*page)).count();
                 assert_eq!(pages_in_holes(&run, &holes), pages as u64, "{mask:b} {run:?}");
             }

@@ -17,7 +17,7 @@ use super::pins::PinReason;
 use super::{DISK, HOLES, Timing, World};
 use crate::Error;
 use crate::device::{self, Device};
-use crate::holes;
+use crate::holes::{self, HolePart};
 use crate::open::OpenFile;
 use crate::wait_queue::Pause;
 
@@ -339,7 +339,8 @@ impl<C: PageCache> World<'_, C> {
     /// The device of a folio of `open`.
     #[inline]
     fn device_of(&self, folio: &FolioRun, open: &OpenFile) -> usize {
-        let is_hole = !open.holes.is_empty() && holes::first_part(*folio, &open.holes).1;
+        let is_hole = !open.holes.is_empty()
+            && holes::first_part(*folio, &open.holes).1 == HolePart::Hole;
         if is_hole { HOLES } else { DISK }
     }
 
@@ -356,8 +357,12 @@ impl<C: PageCache> World<'_, C> {
     #[inline(never)]
     fn add_pending_parts(&mut self, mut run: FolioRun, open: &OpenFile) {
         while run.folios > 0 {
-            let (part, is_hole) = holes::first_part(run, &open.holes);
-            self.devices[if is_hole { HOLES } else { DISK }].add_pending(part);
+            let (part, how) = holes::first_part(run, &open.holes);
+            match how {
+                HolePart::Data => self.devices[DISK].add_pending(part),
+                HolePart::Hole => self.devices[HOLES].add_pending(part),
+                HolePart::Mixed(pages) => self.devices[DISK].add_pending_partly(part, pages),
+            }
             run = run.after_first(part.folios);
         }
     }
