@@ -47,7 +47,8 @@ fn read_source(path: &str) -> Result<JobSource, Error> {
         } else {
             None
         };
-        let job = RecordedJob { spec: job.program, approximations, unseen };
+        let (spec, unknown_pages) = (job.program, job.unknown_pages);
+        let job = RecordedJob { spec, approximations, unseen, unknown_pages };
         return Ok(JobSource::Recording(Box::new(job)));
     }
     if data.len() > input::MAX_JOB_BYTES {

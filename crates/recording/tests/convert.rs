@@ -199,7 +199,7 @@ fn what_a_job_cannot_say_is_told() {
         [
             "3 events were lost while recording",
             "the recorded size is used for 1 file ('/data/random.bin'): missing, or on a \
-             filesystem where pages cannot be counted",
+             filesystem where pages cannot be counted, and taken to have no holes",
             "the largest size is used from the start for 1 file ('/data/random.bin')",
             "1 change of the size of a file is left out",
             "the job has one process, in which the 2 recorded ones are threads, each with mappings \

@@ -38,6 +38,9 @@ pub struct RecordedJob {
     pub approximations: Vec<String>,
     /// The job with the touches that may have been missed, where they can change an answer.
     pub unseen: Option<UnseenTouches>,
+    /// The number of pages that may have been touched besides, of which nothing else is known; 0 if
+    /// that cannot change an answer.
+    pub unknown_pages: u64,
 }
 
 /// Touches that a recorder may have missed.
@@ -142,10 +145,19 @@ impl JobInput {
         let JobSource::Recording(job) = &self.source else { return Ok(None) };
         let Some(UnseenTouches { pages, spec }) = job.unseen.clone() else { return Ok(None) };
         let approximations = job.approximations.clone();
-        let source =
-            JobSource::Recording(Box::new(RecordedJob { spec, approximations, unseen: None }));
+        let (unseen, unknown_pages) = (None, 0);
+        let job = RecordedJob { spec, approximations, unseen, unknown_pages };
+        let source = JobSource::Recording(Box::new(job));
         let most = JobInput::new(self.path.as_deref(), source, self.flags.clone())?;
         Ok(Some((most, pages)))
+    }
+
+    /// The number of pages that may have been touched unseen, and of which nothing else is known.
+    pub fn unknown_pages(&self) -> u64 {
+        match &self.source {
+            JobSource::Recording(job) => job.unknown_pages,
+            _ => 0,
+        }
     }
 
     /// Fills in unset keys of `spec`, a variant of this job, from its existing files and this
@@ -462,10 +474,10 @@ impl PlannedJob<'_> {
 pub fn unseen_text(pages: u64, jobs: &[(&str, &Job, &Profile)]) -> Result<String, Error> {
     let figures = |(name, job, profile): &(&str, &Job, &Profile)| {
         let run = trace(job, profile, &mut ())?;
-        let read = run.counters.data_pages_read.unwrap_or_default();
+        let read = run.counters.bytes_read.unwrap_or_default() / job.page_size();
         let faults = run.counters.major_faults.unwrap_or_default();
         Ok::<_, Error>(format!(
-            "{name} has {} pages read, {} major faults and {}",
+            "{name} reads {} pages, with {} major faults, in {}",
             number(read as f64),
             number(faults as f64),
             time(run.elapsed_ns.unwrap_or_default() as f64)
@@ -473,8 +485,8 @@ pub fn unseen_text(pages: u64, jobs: &[(&str, &Job, &Profile)]) -> Result<String
     };
     let all = jobs.iter().map(figures).collect::<Result<Vec<_>, Error>>()?.join("; ");
     Ok(format!(
-        "{} pages may have been touched unseen while the program was recorded, and are taken as \
-         not touched; with touches of all of them, {all}",
+        "{} pages may have been touched unseen while the program was recorded; the figures are \
+         those without touches of them; with touches of all, {all}",
         number(pages as f64)
     ))
 }

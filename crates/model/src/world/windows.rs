@@ -339,8 +339,8 @@ impl<C: PageCache> World<'_, C> {
     /// The device of a folio of `open`.
     #[inline]
     fn device_of(&self, folio: &FolioRun, open: &OpenFile) -> usize {
-        let is_hole = !open.holes.is_empty()
-            && holes::first_part(*folio, &open.holes).1 == HolePart::Hole;
+        let is_hole =
+            !open.holes.is_empty() && holes::first_part(*folio, &open.holes).1 == HolePart::Hole;
         if is_hole { HOLES } else { DISK }
     }
 

@@ -91,6 +91,15 @@ impl ApproximationCounts {
         if matters { self.unseen_pages } else { 0 }
     }
 
+    /// The number of pages that may have been touched and are not known, by the gaps of the
+    /// recording.
+    pub fn unknown_pages(&self) -> u64 {
+        let touched = self.gaps.iter().filter(|(kind, _)| *kind == GapKind::TouchedPages);
+        let counted = touched.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        let unknown = counted.saturating_sub(self.unseen_pages);
+        if GapKind::TouchedPages.matters(unknown, self.used_pages) { unknown } else { 0 }
+    }
+
     /// All differences, most important first.
     pub fn approximations(&self) -> Vec<Approximation> {
         let texts =
@@ -142,8 +151,15 @@ impl ApproximationCounts {
 
     /// What the recorder could not see, as far as it can change an answer.
     fn gap_texts(&self) -> impl Iterator<Item = String> {
-        let gaps = self.gaps.iter().filter(|(kind, count)| kind.matters(*count, self.used_pages));
-        gaps.map(|(kind, count)| format!("the recording {}", kind.text(*count)))
+        let gaps = self.gaps.iter().map(|(kind, count)| match kind {
+            // Reports give figures with touches of those that are known.
+            GapKind::TouchedPages if self.unseen_pages_that_matter() > 0 => {
+                (*kind, self.unknown_pages())
+            }
+            _ => (*kind, *count),
+        });
+        let gaps = gaps.filter(|(kind, count)| *count > 0 && kind.matters(*count, self.used_pages));
+        gaps.map(|(kind, count)| format!("the recording {}", kind.text(count)))
     }
 
     /// Differences in files.
@@ -152,7 +168,10 @@ impl ApproximationCounts {
             names_text(files).map(|names| format!("the recorded size is used for {names}{why}"))
         };
         [
-            recorded(&self.gone, ": missing, or on a filesystem where pages cannot be counted"),
+            recorded(
+                &self.gone,
+                ": missing, or on a filesystem where pages cannot be counted, and taken to have no holes",
+            ),
             recorded(&self.unnamed, ": no job can name a path that is not UTF-8"),
             recorded(&self.changed, " of another size now"),
             names_text(&self.twins).map(|names| {

@@ -14,6 +14,10 @@ use super::steps::file_name;
 use crate::event::{Event, EventKind, MappingPages};
 use crate::header::Header;
 
+/// Maximum number of unseen pages that a job touches: with more, the lists would not fit into
+/// memory.
+pub const MAX_UNSEEN_PAGES: u64 = 1 << 22;
+
 /// A recorded file.
 #[derive(Debug)]
 pub struct RecordedFile {
@@ -121,8 +125,9 @@ impl RecordedProgram {
                 self.touch(thread, mapping, page, is_write)
             }
             EventKind::Unseen { mapping, pages: MappingPages { first, pages } } => {
-                self.approximations.unseen_pages += pages;
-                if self.unseen == UnseenPages::Touched {
+                let unseen = &mut self.approximations.unseen_pages;
+                *unseen = unseen.saturating_add(pages);
+                if self.unseen == UnseenPages::Touched && *unseen <= MAX_UNSEEN_PAGES {
                     let touched = first..first.saturating_add(pages);
                     touched.for_each(|page| self.touch(thread, mapping, page, false));
                 }

@@ -33,6 +33,9 @@ pub struct Conversion {
     /// The number of pages that may have been touched unseen, if that can change an answer; 0
     /// otherwise.
     pub unseen_pages: u64,
+    /// The number of pages that may have been touched besides, of which nothing else is known, or
+    /// which are too many for a job; 0 if that cannot change an answer.
+    pub unknown_pages: u64,
 }
 
 /// What a conversion takes the pages of [`crate::EventKind::Unseen`] for.

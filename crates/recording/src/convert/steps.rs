@@ -14,7 +14,7 @@ use filemap_job::{JobSpec, SizeText};
 use super::advice::{self, POPULATE};
 use super::approximation::ApproximationCounts;
 use super::drafts::{DraftStep, DraftSteps, DraftThread, StepRef};
-use super::gather::{RecordedFile, RecordedProgram};
+use super::gather::{MAX_UNSEEN_PAGES, RecordedFile, RecordedProgram};
 use super::{Conversion, ExistingFile};
 use crate::event::MappingPages;
 
@@ -77,11 +77,17 @@ impl RecordedProgram {
             self.approximations.set_memory(&self.memory, self.page_size);
         }
         let is_gone = spec.file.iter().all(|file| file.path.is_none());
+        let (mut unseen_pages, mut unknown_pages) =
+            (self.approximations.unseen_pages_that_matter(), self.approximations.unknown_pages());
+        if unseen_pages > MAX_UNSEEN_PAGES {
+            (unseen_pages, unknown_pages) = (0, unseen_pages.saturating_add(unknown_pages));
+        }
         Some(Conversion {
             program: spec,
             approximations: self.approximations.approximations(),
             gone_device: is_gone.then_some(device),
-            unseen_pages: self.approximations.unseen_pages_that_matter(),
+            unseen_pages,
+            unknown_pages,
         })
     }
 

@@ -41,5 +41,5 @@ pub use self::change::{AdviceChange, AdviceTarget};
 pub use self::file_facts::{FileFacts, FileSelection};
 pub use self::outcome::TrialOutcome;
 pub use self::program_facts::ProgramFacts;
-pub use self::record::{AdviceTrial, AdviseRecord, UnseenAdvice};
+pub use self::record::{AdviceTrial, AdviseRecord, MostTouches, UnseenAdvice};
 pub use filemap_job::file_contents::FileContents;

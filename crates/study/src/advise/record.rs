@@ -80,18 +80,27 @@ pub struct AdviseRecord {
     pub check: Option<Check>,
 }
 
-/// What holds if the program touched all pages that it may have touched unseen by the recorder.
+/// Touches that the recorder may have missed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct UnseenAdvice {
-    /// The number of those pages.
+    /// The maximum number of pages that were touched unseen.
     pub pages: u64,
-    /// Distinct pages used then.
+    /// Whether the answer depends on them, so that none is given.
+    pub is_decisive: bool,
+    /// What holds if all of them were touched; `null` if it is not known which they are.
+    pub most: Option<MostTouches>,
+}
+
+/// What holds if the program touched all pages that it may have touched unseen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MostTouches {
+    /// Distinct pages used.
     pub pages_used: u64,
-    /// The outcome then, without a change.
+    /// The outcome without a change.
     pub now: TrialOutcome,
-    /// The outcome then with the best change of the program; `null` if nothing helps.
+    /// The outcome with the best change of the program; `null` if nothing helps.
     pub answer: Option<TrialOutcome>,
-    /// The best change of the program then; `null` if nothing helps.
+    /// The best change of the program; `null` if nothing helps.
     pub best: Option<String>,
 }
 

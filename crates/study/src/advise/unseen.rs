@@ -1,96 +1,145 @@
-//! Touches that the recorder may have missed: every figure becomes an interval, and an answer that
-//! depends on them is withdrawn.
+//! Touches that the recorder may have missed: figures are given without and with them, and an answer
+//! that depends on them is withdrawn.
 
 use filemap_report::units::{number, time};
 
 use super::answer::Answer;
-use super::{AdviseRecord, TrialOutcome, UnseenAdvice, for_all};
+use super::{AdviseRecord, MostTouches, UnseenAdvice, for_all};
+
+/// How to record without missing touches.
+const REMEDY: &str = "Record the program again with --change-settings (as root), which makes every \
+                      first touch fault.";
 
 impl AdviseRecord {
     /// Adds the advice `most` for the same program with all of the `pages` touched that the
     /// recorder may have missed. An answer that is another one there is not given.
     pub fn with_unseen(mut self, most: &AdviseRecord, pages: u64) -> Self {
-        let trial_of = |most: &AdviseRecord, at: usize| {
-            most.tried.iter().position(|trial| trial.label() == self.tried[at].label())
-        };
+        let files = self.files.iter().all(|file| {
+            let other = most.files.iter().find(|other| other.name == file.name);
+            other.is_some_and(|other| self.is_same(&file.answer, most, &other.answer))
+        });
         let (own, own_most) = (self.own_answer(), most.own_answer());
-        let is_stable = match own.best {
-            None => own_most.best.is_none() || own_most.ties_with_now,
-            Some(at) => trial_of(most, at)
-                .is_some_and(|at| own_most.best == Some(at) || own_most.ties.contains(&at)),
-        };
-        let label = |advice: &AdviseRecord, at: usize| advice.tried[at].label();
-        let named = |advice: &AdviseRecord| {
-            for_all::named(advice).into_iter().map(|at| label(advice, at)).collect::<Vec<_>>()
-        };
-        let settings = named(&self);
-        let is_setting_stable = settings == named(most);
-        let unseen = UnseenAdvice {
-            pages,
+        let is_decisive = !files || !self.is_same(&own, most, &own_most);
+        let settings = self.sorted_labels(&for_all::named(&self));
+        let is_setting_decisive = settings != most.sorted_labels(&for_all::named(most));
+        let figures = MostTouches {
             pages_used: most.pages_used,
             now: most.now.clone(),
             answer: own
                 .best
-                .and_then(|at| trial_of(most, at))
+                .and_then(|at| self.position_in(most, at))
                 .map(|at| most.tried[at].outcome.clone()),
-            best: own_most.best.map(|at| label(most, at)),
+            best: own_most.best.map(|at| most.tried[at].label()),
         };
-        let sentence = self.unseen_text(&unseen, (is_stable, is_setting_stable));
-        if !is_setting_stable {
-            let lines = for_all::lines(&self);
-            self.words.retain(|line| !lines.contains(line));
-            self.to_write.retain(|written| !settings.contains(&written.change));
-            if self.answer.best.is_some_and(|at| self.tried[at].is_for_all()) {
-                self.answer = own;
-            }
+        let sentence = self.unseen_text(pages, &figures, is_decisive, is_setting_decisive);
+        if is_setting_decisive {
+            self.withdraw_settings(own);
         }
-        if !is_stable {
+        if is_decisive {
             self.withdraw_answer();
         }
         self.words.insert(0, sentence);
-        self.unseen = Some(unseen);
+        self.unseen = Some(UnseenAdvice { pages, is_decisive, most: Some(figures) });
         self
     }
 
-    /// The intervals in words. The two flags say whether the program's own answer and the settings
-    /// of the machine are the same either way.
+    /// Withdraws the answer, as `pages` may have been touched unseen, and nothing is known of them.
+    pub fn with_unknown(mut self, pages: u64) -> Self {
+        self.withdraw_answer();
+        self.words.insert(
+            0,
+            format!(
+                "{} pages may have been touched unseen while the program was recorded, and it is \
+                 not known which, so the figures are lower limits and nothing is recommended. \
+                 {REMEDY}",
+                number(pages as f64)
+            ),
+        );
+        self.unseen = Some(UnseenAdvice { pages, is_decisive: true, most: None });
+        self
+    }
+
+    /// Whether `answer` holds in `most`, where `other` is the answer.
+    fn is_same(&self, answer: &Answer, most: &AdviseRecord, other: &Answer) -> bool {
+        match answer.best {
+            None => other.best.is_none() || other.ties_with_now,
+            Some(at) => self
+                .position_in(most, at)
+                .is_some_and(|at| other.best == Some(at) || other.ties.contains(&at)),
+        }
+    }
+
+    /// Index in `most` of the trial `at` of this record: the one with the same changes.
+    fn position_in(&self, most: &AdviseRecord, at: usize) -> Option<usize> {
+        let own = self.sorted_labels(&[at]);
+        (0..most.tried.len()).find(|other| most.sorted_labels(&[*other]) == own)
+    }
+
+    /// The changes of trials, in the order of their names.
+    fn sorted_labels(&self, trials: &[usize]) -> Vec<&str> {
+        let changes = trials.iter().flat_map(|at| &self.tried[*at].changes);
+        let mut changes: Vec<&str> = changes.map(String::as_str).collect();
+        changes.sort_unstable();
+        changes
+    }
+
+    /// The figures without and with the touches.
     fn unseen_text(
         &self,
-        unseen: &UnseenAdvice,
-        (is_stable, is_setting_stable): (bool, bool),
+        pages: u64,
+        most: &MostTouches,
+        is_decisive: bool,
+        is_setting_decisive: bool,
     ) -> String {
         let mut text = format!(
-            "{} pages may have been touched unseen while the program was recorded: it touches {} \
-             pages, and reads {} in {}.",
-            number(unseen.pages as f64),
-            range(self.pages_used, unseen.pages_used, number),
-            pages_range(&self.now, &unseen.now),
-            range(self.now.elapsed_ns, unseen.now.elapsed_ns, time)
+            "{} pages may have been touched unseen while the program was recorded. If none of them \
+             was, it touches {} pages and reads {} in {}; if all were, {} pages, {} in {}.",
+            number(pages as f64),
+            number(self.pages_used as f64),
+            number(self.now.data_pages_read as f64),
+            time(self.now.elapsed_ns as f64),
+            number(most.pages_used as f64),
+            number(most.now.data_pages_read as f64),
+            time(most.now.elapsed_ns as f64)
         );
         let best = self.own_answer().best.map(|at| &self.tried[at]);
-        if !is_stable {
-            let nothing = "to change nothing";
-            let [least, most] = [best.map(|best| best.label()), unseen.best.clone()]
-                .map(|label| label.unwrap_or_else(|| nothing.to_string()));
-            return text
-                + &format!(
-                    " What is best depends on these pages: {least} without touches of them, \
-                     {most} with touches of all. So nothing is recommended; record the program \
-                     again on a less busy machine, or as root with --change-settings."
-                );
+        if is_decisive {
+            let named = |label: Option<String>| label.map_or("nothing".to_string(), |own| own);
+            let (least, other) = (named(best.map(|best| best.label())), named(most.best.clone()));
+            let depends = if least == other {
+                "The answer for a file depends on them".to_string()
+            } else {
+                format!("If none was touched, {least} helps most; if all were, {other}")
+            };
+            return text + &format!(" {depends}, so nothing is recommended. {REMEDY}");
         }
-        if let (Some(best), Some(answer)) = (best, &unseen.answer) {
+        if let (Some(best), Some(answer)) = (best, &most.answer) {
             text += &format!(
-                " With {} it reads {} in {}.",
+                " With {} it reads {} in {}, or {} in {}.",
                 best.label(),
-                pages_range(&best.outcome, answer),
-                range(best.outcome.elapsed_ns, answer.elapsed_ns, time)
+                number(best.outcome.data_pages_read as f64),
+                time(best.outcome.elapsed_ns as f64),
+                number(answer.data_pages_read as f64),
+                time(answer.elapsed_ns as f64)
             );
         }
-        if !is_setting_stable {
-            text += " The best readahead size depends on these pages, so none is named.";
+        if is_setting_decisive {
+            text += " The best readahead size depends on them, so none is named.";
         }
-        text + " The figures below are those without touches of these pages."
+        text + " The figures below are those without these touches."
+    }
+
+    /// Removes what is recommended for every program on the machine; `own` is the answer of the
+    /// program.
+    fn withdraw_settings(&mut self, own: Answer) {
+        let lines = for_all::lines(self);
+        let settings: Vec<String> =
+            for_all::named(self).iter().map(|at| self.tried[*at].label()).collect();
+        self.words.retain(|line| !lines.contains(line));
+        self.to_write.retain(|written| !settings.contains(&written.change));
+        if self.answer.best.is_some_and(|at| self.tried[at].is_for_all()) {
+            self.answer = own;
+        }
     }
 
     /// Removes every recommendation.
@@ -102,20 +151,12 @@ impl AdviseRecord {
                 trial.verdict = "helps".to_string();
             }
         }
+        // They say what would change the answer.
+        self.conditions.clear();
         self.words.clear();
         self.to_write.clear();
         self.governed = None;
     }
-}
-
-fn pages_range(least: &TrialOutcome, most: &TrialOutcome) -> String {
-    range(least.data_pages_read, most.data_pages_read, number)
-}
-
-/// `3000 to 4000`, or one figure where both are shown alike.
-fn range(one: u64, other: u64, show: impl Fn(f64) -> String) -> String {
-    let [least, most] = [one.min(other), one.max(other)].map(|figure| show(figure as f64));
-    if least == most { least } else { format!("{least} to {most}") }
 }
 
 #[cfg(test)]
@@ -135,19 +176,27 @@ mod tests {
         tried(outcome(now, now / 10), trials).with_conclusions("r", None)
     }
 
+    fn assert_withdrawn(advice: &AdviseRecord) {
+        assert!(advice.best().is_none() && advice.to_write.is_empty());
+        assert!(advice.conditions.is_empty() && advice.files[0].answer.best.is_none());
+        assert!(advice.tried.iter().all(|trial| !["best", "tied"].contains(&&*trial.verdict)));
+        assert!(advice.unseen.as_ref().unwrap().is_decisive);
+    }
+
     #[test]
-    fn figures_become_intervals() {
+    fn figures_are_given_without_and_with_unseen_touches() {
         let most = AdviseRecord { pages_used: 4000, ..advice(9000, 4000, 9000) };
         let advice = advice(8000, 3000, 8000).with_unseen(&most, 1000);
         assert_eq!(
             advice.words[0],
-            "1000 pages may have been touched unseen while the program was recorded: it touches \
-             3000 to 4000 pages, and reads 8000 to 9000 in 800 ms to 900 ms. With MADV_RANDOM on \
-             data.mdb it reads 3000 to 4000 in 300 ms to 400 ms. The figures below are those \
-             without touches of these pages."
+            "1000 pages may have been touched unseen while the program was recorded. If none of \
+             them was, it touches 3000 pages and reads 8000 in 800 ms; if all were, 4000 pages, \
+             9000 in 900 ms. With MADV_RANDOM on data.mdb it reads 3000 in 300 ms, or 4000 in 400 \
+             ms. The figures below are those without these touches."
         );
         assert_eq!(advice.best().unwrap().label(), "MADV_RANDOM on data.mdb");
-        assert_eq!(advice.unseen.unwrap().answer.unwrap().data_pages_read, 4000);
+        let most = advice.unseen.unwrap().most.unwrap();
+        assert_eq!(most.answer.unwrap().data_pages_read, 4000);
     }
 
     #[test]
@@ -155,9 +204,28 @@ mod tests {
         let most = advice(9000, 9000, 4000);
         let advice = advice(8000, 3000, 8000).with_unseen(&most, 1000);
         let [words] = &advice.words[..] else { panic!("{:?}", advice.words) };
-        assert!(words.contains("MADV_RANDOM on data.mdb without touches of them, "), "{words}");
-        assert!(words.contains("MADV_SEQUENTIAL on data.mdb with touches of all"), "{words}");
-        assert!(advice.best().is_none() && advice.to_write.is_empty());
-        assert!(advice.tried.iter().all(|trial| !["best", "tied"].contains(&&*trial.verdict)));
+        let expected = "If none was touched, MADV_RANDOM on data.mdb helps most; if all were, \
+                        MADV_SEQUENTIAL on data.mdb, so nothing is recommended.";
+        assert!(words.contains(expected), "{words}");
+        assert_withdrawn(&advice);
+    }
+
+    #[test]
+    fn an_answer_beside_unknown_touches_is_withdrawn() {
+        let advice = advice(8000, 3000, 8000).with_unknown(500);
+        assert!(advice.words[0].starts_with("500 pages may have been"), "{:?}", advice.words);
+        assert_withdrawn(&advice);
+    }
+
+    /// The same two changes, in the order in which each was better.
+    #[test]
+    fn changes_are_the_same_in_any_order() {
+        let mut one = advice(8000, 3000, 2000);
+        let mut pair = one.tried[0].clone();
+        pair.changes = vec!["x".to_string(), "y".to_string()];
+        one.tried.push(pair);
+        let mut other = one.clone();
+        other.tried[2].changes.reverse();
+        assert_eq!(one.position_in(&other, 2), Some(2));
     }
 }

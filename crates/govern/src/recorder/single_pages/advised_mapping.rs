@@ -1,6 +1,7 @@
 //! A mapping that was advised MADV_RANDOM.
 
 use filemap_attach::process::ReadaheadMode;
+use filemap_attach::tracepoints::TraceEvent;
 use filemap_attach::{FileId, MappedRange};
 
 pub struct AdvisedMapping {
@@ -8,6 +9,8 @@ pub struct AdvisedMapping {
     pub range: MappedRange,
     /// Its advice before.
     pub previous: ReadaheadMode,
+    /// The event of its mmap(2), and when it was advised; `None` if a fork made it.
+    pub advised: Option<(TraceEvent, u64)>,
 }
 
 impl AdvisedMapping {
@@ -27,9 +30,10 @@ impl AdvisedMapping {
         if !self.is_replaced_by(pid, map) {
             return vec![self];
         }
-        let AdvisedMapping { range, previous, .. } = self;
+        let AdvisedMapping { range, previous, advised, .. } = self;
         let parts = [range.part(range.address, map.address), range.part(map.end(), range.end())];
-        parts.into_iter().flatten().map(|range| AdvisedMapping { pid, range, previous }).collect()
+        let part = |range| AdvisedMapping { pid, range, previous, advised: advised.clone() };
+        parts.into_iter().flatten().map(part).collect()
     }
 
     /// Whether `map` is a part of this mapping with another protection.
@@ -59,7 +63,8 @@ mod tests {
     fn cuts_out_replaced_part() {
         let left = |map: &MappedRange, pid: u32| {
             let range = range(0x10000, 0x8000, 0x4000, 7);
-            let own = AdvisedMapping { pid: 1, range, previous: ReadaheadMode::Normal };
+            let own =
+                AdvisedMapping { pid: 1, range, previous: ReadaheadMode::Normal, advised: None };
             let left = own.without(pid, map).into_iter();
             left.map(|own| (own.range.address, own.range.end(), own.range.offset_bytes))
                 .collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! The mapped pages of a process while one of its threads is held, and dropping them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,6 +16,9 @@ use rustix::fs::{Advice, fadvise};
 /// Pause between two attempts to drop a file: pages under I/O arrive within milliseconds.
 pub const DROP_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The pages that a fault maps at most: the default of fault-around.
+const FAULT_AROUND_PAGES: u64 = 16;
+
 /// Dropping a file ends after this many consecutive attempts without progress.
 const MAX_ATTEMPTS_WITHOUT_PROGRESS: u32 = 5;
 
@@ -28,8 +31,9 @@ pub struct HeldPages {
     /// Address ranges with page table entries; `None` where the kernel cannot report them.
     mapped: Option<Vec<Range<u64>>>,
     more_arrive: OnceLock<bool>,
-    /// Pages that are still mapped after all were to be unmapped, where the kernel reports them.
-    stayed: OnceLock<Option<u64>>,
+    /// Address ranges that are still mapped after all were to be unmapped, where the kernel reports
+    /// them.
+    stayed: OnceLock<Option<Vec<Range<u64>>>>,
 }
 
 impl HeldPages {
@@ -45,14 +49,15 @@ impl HeldPages {
         self.more_arrive.get_or_init(|| drop_arriving(file));
     }
 
-    /// Counts the pages that could not be unmapped.
-    pub fn count_stayed(&self, pid: u32, range: &MappedRange) {
-        self.stayed.get_or_init(|| Some(count_pages(&mapped_pages(pid, range)?)));
+    /// Reads which pages could not be unmapped.
+    pub fn read_stayed(&self, pid: u32, range: &MappedRange) {
+        self.stayed.get_or_init(|| mapped_pages(pid, range));
     }
 
-    /// The number of pages that could not be unmapped: their touches are invisible.
-    pub fn stayed(&self) -> Option<u64> {
-        self.stayed.get().copied().flatten()
+    /// The pages that could not be unmapped: their touches are invisible.
+    pub fn stayed_pages(&self) -> Option<UnfaultedPages> {
+        let ranges = self.stayed.get().cloned().flatten()?;
+        Some(UnfaultedPages { at_ns: self.at_ns, ranges })
     }
 
     /// Whether pages may still have arrived after [`HeldPages::drop_file`].
@@ -72,13 +77,7 @@ impl HeldPages {
         let page_bytes = page_size();
         let runs = self.mapped.as_ref()?.iter();
         let pages = runs.flat_map(|run| run.start / page_bytes..run.end / page_bytes);
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        for page in pages.filter(|page| !faulted.contains(page)) {
-            match ranges.last_mut() {
-                Some(last) if last.end == page * page_bytes => last.end += page_bytes,
-                _ => ranges.push(page * page_bytes..(page + 1) * page_bytes),
-            }
-        }
+        let ranges = page_ranges(pages.filter(|page| !faulted.contains(page)));
         Some(UnfaultedPages { at_ns: self.at_ns, ranges })
     }
 }
@@ -92,23 +91,50 @@ pub struct UnfaultedPages {
 }
 
 impl UnfaultedPages {
-    /// One page for each of the `faulted` ones but the first, next to it in its fault-around
-    /// window, as the page table of the mapping `range`, made at `mapped_ns`, could not be read.
-    pub fn beside(faulted: &HashSet<u64>, range: &MappedRange, mapped_ns: u64) -> UnfaultedPages {
+    /// The pages that faults on the `faulted` ones can have mapped around them, where the page table
+    /// of the mapping `range`, made at `mapped_ns`, could not be read.
+    pub fn around(faulted: &HashSet<u64>, range: &MappedRange, mapped_ns: u64) -> UnfaultedPages {
         let page_bytes = page_size();
-        let mut pages: Vec<u64> = faulted.iter().copied().collect();
-        pages.sort_unstable();
-        let is_free = |page: &u64| !faulted.contains(page) && range.contains(page * page_bytes);
-        let mut beside: Vec<u64> = pages.iter().skip(1).map(|page| page ^ 1).collect();
-        beside.retain(is_free);
-        let ranges = beside.into_iter().map(|page| page * page_bytes..(page + 1) * page_bytes);
-        UnfaultedPages { at_ns: mapped_ns + 1, ranges: ranges.collect() }
+        let first = |page: &u64| page - page % FAULT_AROUND_PAGES;
+        let windows: BTreeSet<u64> = faulted.iter().map(first).collect();
+        let pages = windows.into_iter().flat_map(|first| first..first + FAULT_AROUND_PAGES);
+        let pages =
+            pages.filter(|page| !faulted.contains(page) && range.contains(page * page_bytes));
+        UnfaultedPages { at_ns: mapped_ns + 1, ranges: page_ranges(pages) }
+    }
+
+    /// All pages of the mapping `range`, made at `mapped_ns`.
+    pub fn all(range: &MappedRange, mapped_ns: u64) -> UnfaultedPages {
+        let whole = range.address..range.end();
+        UnfaultedPages { at_ns: mapped_ns + 1, ranges: vec![whole] }
+    }
+
+    /// These pages and `others`.
+    pub fn join(self, others: UnfaultedPages) -> UnfaultedPages {
+        let page_bytes = page_size();
+        let ranges = self.ranges.into_iter().chain(others.ranges);
+        let pages = ranges.flat_map(|range| range.start / page_bytes..range.end / page_bytes);
+        let pages: BTreeSet<u64> = pages.collect();
+        UnfaultedPages { at_ns: self.at_ns, ranges: page_ranges(pages.into_iter()) }
     }
 
     /// Their number.
     pub fn count(&self) -> u64 {
         count_pages(&self.ranges)
     }
+}
+
+/// The address ranges of `pages`, which are in order.
+fn page_ranges(pages: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    let page_bytes = page_size();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for page in pages {
+        match ranges.last_mut() {
+            Some(last) if last.end == page * page_bytes => last.end += page_bytes,
+            _ => ranges.push(page * page_bytes..(page + 1) * page_bytes),
+        }
+    }
+    ranges
 }
 
 /// The number of pages in address ranges.

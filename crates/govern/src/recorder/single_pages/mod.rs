@@ -19,7 +19,6 @@ use filemap_attach::{
     Refusal, advise_all, advise_any, is_populating, now_ns,
 };
 use filemap_kernel::cold_cache::drop_pages;
-use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 
 use crate::journal::{AdviceJournal, start_ticks};
@@ -44,6 +43,9 @@ const MAX_PENDING: usize = 1024;
 /// Above this number, the mappings of exited processes are forgotten.
 const MAX_ADVISED: usize = 4096;
 
+/// Maximum number of forks remembered; mappings made before them are reported within milliseconds.
+const MAX_FORKS: usize = 256;
+
 /// Pause between two attempts to advise a mapping; it doubles from the minimum to the maximum.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_micros(500);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -67,8 +69,8 @@ pub struct SinglePages {
     has_fault_around: bool,
     /// By process and address: the advice that a mapping had before.
     previous: HashMap<(u32, u64), ReadaheadMode>,
-    /// How often each file was dropped.
-    drops: HashMap<FileId, u32>,
+    /// How often each file was dropped, and when last.
+    drops: HashMap<FileId, (u32, u64)>,
     advised: Vec<AdvisedMapping>,
     /// The advised mappings on disk, for `filemap govern --release` after a kill.
     journal: Option<AdviceJournal>,
@@ -84,6 +86,9 @@ pub struct SinglePages {
     late: LateMappings,
     /// The pages of such mappings that may have been touched, as far as they are known.
     unseen: Vec<UnseenTouches>,
+    /// The last forks: a mapping that the parent made before is in the child too, also if its event
+    /// is read later.
+    forks: VecDeque<ForkedProcess>,
 }
 
 /// Pages that a thread may have touched without a fault of their own.
@@ -102,7 +107,16 @@ struct OwnAdvice {
     until_ns: u64,
 }
 
+/// A process that was forked.
+struct ForkedProcess {
+    parent: u32,
+    pid: u32,
+    tid: u32,
+    at_ns: u64,
+}
+
 /// A mapping that could not be advised yet.
+#[derive(Clone)]
 struct PendingMapping {
     event: TraceEvent,
     range: MappedRange,
@@ -182,6 +196,7 @@ impl SinglePages {
             refused: None,
             late: LateMappings::default(),
             unseen: Vec::new(),
+            forks: VecDeque::new(),
         }
     }
 
@@ -196,6 +211,17 @@ impl SinglePages {
         is_populated: bool,
     ) {
         self.advise_mapping(source, (event, range), path, None, is_populated);
+        let inherits = |fork: &&ForkedProcess| fork.parent == event.pid && fork.at_ns > event.at_ns;
+        let children = self.forks.iter().filter(inherits);
+        let children: Vec<_> = children
+            .map(|fork| {
+                let (pid, tid, at_ns) = (fork.pid, fork.tid, fork.at_ns);
+                TraceEvent { pid, tid, at_ns, ..event.clone() }
+            })
+            .collect();
+        for event in children {
+            self.advise_mapping(source, (&event, range), path, None, false);
+        }
     }
 
     /// A recorded file was mapped, but the event arrived after the end. The mapping was never
@@ -211,9 +237,7 @@ impl SinglePages {
         }
         let faulted = source.faulted_pages(event.pid, range, event.at_ns, u64::MAX);
         if !faulted.is_empty() {
-            self.late.add(range, faulted.len() as u64 - 1);
-            let pages = UnfaultedPages::beside(&faulted, range, event.at_ns);
-            self.unseen.push(UnseenTouches { pid: event.pid, tid: event.tid, pages });
+            self.add_unseen(event, range, UnfaultedPages::around(&faulted, range, event.at_ns));
         }
     }
 
@@ -264,7 +288,13 @@ impl SinglePages {
                 // came with its first touches.
                 self.advise_and_drop(event, range, file, attempt.held.clone())
             }
-            _ => self.inject(event, range, &[MemoryAdvice::Random], || ()),
+            _ => {
+                let (mapping, held, pid) = (range.clone(), attempt.held.clone(), event.pid);
+                let read = move || {
+                    held.get_or_init(|| HeldPages::read(pid, &mapping));
+                };
+                self.inject(event, range, &[MemoryAdvice::Random], read)
+            }
         };
         if is_done {
             self.on_advised(source, attempt, false);
@@ -276,7 +306,7 @@ impl SinglePages {
     /// How often the file of a mapping was dropped.
     fn drops_of(&self, range: &MappedRange) -> u32 {
         let id = range.file.as_ref().map(|file| file.id);
-        id.and_then(|id| self.drops.get(&id)).copied().unwrap_or_default()
+        id.and_then(|id| self.drops.get(&id)).map_or(0, |(count, _)| *count)
     }
 
     /// Has the thread that maps a range advise it, and drop its pages, when it returns from
@@ -312,7 +342,7 @@ impl SinglePages {
             let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
             self.end_own_advice(attempt.event.pid, from_ns, is_unfinished);
             let is_at_return = result.as_ref().is_ok_and(|report| report.is_at_mmap_return);
-            if self.is_settled(&attempt.range, result, &SINGLE_PAGE_ADVICE) {
+            if self.is_settled((&attempt.event, &attempt.range), result, &SINGLE_PAGE_ADVICE) {
                 self.on_advised(source, attempt, is_at_return);
             } else {
                 self.retry_later(attempt);
@@ -330,8 +360,22 @@ impl SinglePages {
             let retry = Retry { interval, previous, was_mapped_before };
             self.pending.push(PendingMapping { event, range, next_try, retry });
         } else {
-            self.late.add_all(&range);
+            self.add_unseen_mapping(&event, &range);
         }
+    }
+
+    /// Any of the `pages` of a mapping may have been touched unseen.
+    fn add_unseen(&mut self, event: &TraceEvent, range: &MappedRange, pages: UnfaultedPages) {
+        if pages.count() == 0 {
+            return;
+        }
+        self.late.add(range, pages.count());
+        self.unseen.push(UnseenTouches { pid: event.pid, tid: event.tid, pages });
+    }
+
+    /// Any page of a mapping may have been touched unseen.
+    fn add_unseen_mapping(&mut self, event: &TraceEvent, range: &MappedRange) {
+        self.add_unseen(event, range, UnfaultedPages::all(range, event.at_ns));
     }
 
     /// A mapping was advised, and its pages were dropped if it has a file for that. Counts the
@@ -347,38 +391,54 @@ impl SinglePages {
         let is_retry = attempt.interval.is_some();
         let until_ns = now_ns();
         self.advised.retain(|own| own.pid != event.pid || own.range.address != range.address);
-        self.advised.push(AdvisedMapping { pid: event.pid, range: range.clone(), previous });
+        self.advised.push(AdvisedMapping {
+            pid: event.pid,
+            range: range.clone(),
+            previous,
+            advised: Some((event.clone(), until_ns)),
+        });
         let (id, drops) = (range.file.as_ref().map(|file| file.id), self.drops_of(range));
-        self.drops.extend(id.map(|id| (id, drops + 1)));
-        if self.drops_files && drops >= MAX_DROPS {
-            self.late.add_all(range);
+        let dropped_ns = id.and_then(|id| self.drops.get(&id)).map_or(0, |(_, at_ns)| *at_ns);
+        self.drops.extend(id.map(|id| (id, (drops + 1, until_ns))));
+        if self.drops_files && drops >= MAX_DROPS && !range.is_private_writable() {
+            // Its pages came with each other until it was advised, and stay cached.
+            let pages = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
+            match pages {
+                Some(pages) => self.add_unseen(event, range, pages),
+                None => self.add_unseen_mapping(event, range),
+            }
         }
         let Some(file) = file.filter(|_| source.read_events().is_ok()) else { return };
         if range.is_private_writable() {
-            if attempt.is_populated {
-                self.late.add_all(range);
+            // Its pages are not unmapped, as some may be anonymous.
+            let pages = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
+            match pages {
+                _ if attempt.is_populated => self.add_unseen_mapping(event, range),
+                Some(pages) if !was_mapped_before => self.add_unseen(event, range, pages),
+                _ => {}
             }
             return drop_pages(&file);
         }
         if attempt.is_populated {
             // Where the thread was held later, any of the pages may have been touched.
-            let missing = if is_at_mmap_return {
-                held.get().and_then(HeldPages::stayed).unwrap_or_default()
-            } else {
-                range.length_bytes.div_ceil(page_size())
-            };
-            if missing > 0 {
-                self.late.add(range, missing);
+            match held.get().and_then(HeldPages::stayed_pages) {
+                Some(stayed) if is_at_mmap_return => self.add_unseen(event, range, stayed),
+                _ => self.add_unseen_mapping(event, range),
             }
             return;
         }
         let unfaulted = held.get().and_then(|held| held.unfaulted_pages(source, event, range));
         let faulted = source.faulted_pages(event.pid, range, event.at_ns, until_ns);
         let faults = faulted.len() as u64;
-        // Without the page table, each fault but the first may have mapped a page that an earlier
-        // one had read.
-        let unfaulted =
-            unfaulted.unwrap_or_else(|| UnfaultedPages::beside(&faulted, range, event.at_ns));
+        // Without the page table, each fault may have mapped all pages around it.
+        // Nor does the page table have what was unmapped when the file was dropped for another
+        // mapping meanwhile.
+        let around = || UnfaultedPages::around(&faulted, range, event.at_ns);
+        let unfaulted = match unfaulted {
+            Some(unfaulted) if dropped_ns < event.at_ns => unfaulted,
+            Some(unfaulted) => unfaulted.join(around()),
+            None => around(),
+        };
         // Without a fault, the program populated the mapping itself.
         let mut unseen = Vec::from_iter((is_retry || faults > 0).then_some(unfaulted));
         let mut late_pages: u64 = unseen.iter().map(UnfaultedPages::count).sum();
@@ -431,6 +491,14 @@ impl SinglePages {
     /// Takes the pages that threads may have touched unseen until `at_ns`.
     pub fn take_unseen(&mut self, at_ns: u64) -> Vec<UnseenTouches> {
         let is_over = |touches: &UnseenTouches| touches.pages.at_ns <= at_ns;
+        if at_ns == u64::MAX {
+            let never_advised = self.pending.iter().map(|mapping| UnseenTouches {
+                pid: mapping.event.pid,
+                tid: mapping.event.tid,
+                pages: UnfaultedPages::all(&mapping.range, mapping.event.at_ns),
+            });
+            self.unseen.extend(never_advised);
+        }
         let (taken, later) = std::mem::take(&mut self.unseen).into_iter().partition(is_over);
         self.unseen = later;
         taken
@@ -528,8 +596,37 @@ impl SinglePages {
         }
     }
 
-    /// A forked process inherits the advice of its parent's mappings.
-    pub fn on_fork(&mut self, parent: u32, pid: u32) {
+    /// A process was forked. It inherits the advice of its parent's mappings; those that are not
+    /// advised yet are advised in it too.
+    pub fn on_fork(&mut self, event: &TraceEvent, parent: u32) {
+        let pid = event.pid;
+        self.forks.push_back(ForkedProcess { parent, pid, tid: event.tid, at_ns: event.at_ns });
+        if self.forks.len() > MAX_FORKS {
+            self.forks.pop_front();
+        }
+        let pending = self.pending.iter().filter(|mapping| mapping.event.pid == parent);
+        let mut unadvised: Vec<PendingMapping> = pending.cloned().collect();
+        // Those that were advised after the fork.
+        unadvised.extend(self.advised.iter().filter(|own| own.pid == parent).filter_map(|own| {
+            let (mapped, advised_ns) = own.advised.as_ref()?;
+            let is_between = mapped.at_ns < event.at_ns && event.at_ns < *advised_ns;
+            let (interval, previous) = (MIN_RETRY_INTERVAL, own.previous);
+            is_between.then(|| PendingMapping {
+                event: mapped.clone(),
+                range: own.range.clone(),
+                next_try: Instant::now(),
+                retry: Retry { interval, previous, was_mapped_before: false },
+            })
+        }));
+        for mapping in unadvised {
+            let (tid, at_ns) = (event.tid, event.at_ns);
+            let event = TraceEvent { pid, tid, at_ns, ..mapping.event.clone() };
+            if self.pending.len() < MAX_PENDING {
+                self.pending.push(PendingMapping { event, ..mapping });
+            } else {
+                self.add_unseen_mapping(&event, &mapping.range);
+            }
+        }
         if self.advised.len() > MAX_ADVISED {
             self.advised.retain(|own| start_ticks(own.pid).is_some());
         }
@@ -539,7 +636,7 @@ impl SinglePages {
             if previous != ReadaheadMode::Random {
                 self.add_to_journal(pid, &range);
             }
-            self.advised.push(AdvisedMapping { pid, range, previous });
+            self.advised.push(AdvisedMapping { pid, range, previous, advised: None });
         }
     }
 
@@ -559,7 +656,8 @@ impl SinglePages {
                 injection.cancel()
             {
                 let MappingAttempt { event, range, previous, .. } = attempt;
-                self.advised.push(AdvisedMapping { pid: event.pid, range, previous });
+                let (pid, advised) = (event.pid, None);
+                self.advised.push(AdvisedMapping { pid, range, previous, advised });
             }
         }
         let pids: HashSet<u32> = self.advised.iter().map(|own| own.pid).collect();
@@ -609,7 +707,7 @@ impl SinglePages {
         let is_unfinished = matches!(result, Err(Refusal::Unfinished { .. }));
         let until_ns = now_ns() + if is_unfinished { UNFINISHED_CALL_NS } else { 0 };
         self.add_own_advice(event.pid, range, advice, (from_ns, until_ns));
-        self.is_settled(range, result, advice)
+        self.is_settled((event, range), result, advice)
     }
 
     /// Remembers calls made in the given time, to recognise their events.
@@ -632,18 +730,20 @@ impl SinglePages {
     /// Whether the calls of `advice` for a mapping were made, or refused for good.
     fn is_settled(
         &mut self,
-        range: &MappedRange,
+        (event, range): (&TraceEvent, &MappedRange),
         result: Result<InjectionReport, Refusal>,
         advice: &[MemoryAdvice],
     ) -> bool {
         match result {
             Ok(_) | Err(Refusal::Unfinished { .. }) => {}
             // MADV_PAGEOUT failed: the pages are locked in memory.
-            Err(Refusal::Failed { .. }) if advice.len() > 1 => self.late.add_all(range),
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => {
+                self.add_unseen_mapping(event, range);
+            }
             Err(refusal) if !refusal.is_lasting() => return false,
             Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
             Err(refusal) => {
-                self.late.add_all(range);
+                self.add_unseen_mapping(event, range);
                 self.refused.get_or_insert(refusal);
             }
         }
@@ -665,7 +765,7 @@ fn hold_and_drop(
         let held = held.get_or_init(|| HeldPages::read(pid, &mapping));
         if !is_after_random {
             held.drop_file(&file);
-            held.count_stayed(pid, &mapping);
+            held.read_stayed(pid, &mapping);
         }
     }
 }

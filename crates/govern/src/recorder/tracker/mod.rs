@@ -214,7 +214,7 @@ impl ProcessTracker {
                 self.forget_touches(event.pid);
             }
             TraceEventKind::Fork { parent } if *parent != event.pid => {
-                self.single.on_fork(*parent, event.pid);
+                self.single.on_fork(event, *parent);
             }
             TraceEventKind::MadviseCall { address, length_bytes, advice } => {
                 if self.single.is_own(event, *address, *advice) {

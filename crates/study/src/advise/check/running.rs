@@ -102,11 +102,14 @@ impl Check {
             };
             let trial = &advice.tried[index];
             let reason = variant.unapplied_reason(treatment);
-            match reason.or_else(|| variant.late_reason(trial.outcome.data_pages_read)) {
+            // Each page that may have been touched unseen may be read.
+            let unseen = advice.unseen.as_ref().map_or(0, |unseen| unseen.pages);
+            let predicted = trial.outcome.data_pages_read.saturating_add(unseen);
+            match reason.or_else(|| variant.late_reason(predicted)) {
                 Some(reason) => left_out.push((index, reason)),
                 None => {
                     if matches!(treatment, Treatment::Governed { .. }) {
-                        notes.extend(variant.governor_note(trial));
+                        notes.extend(variant.governor_note(trial, predicted));
                     }
                     measured.push((Some(index), variant.runs));
                 }
@@ -147,17 +150,17 @@ impl MeasuredVariant {
     }
 
     /// Why its runs do not show what the change does if the program makes it itself: advice from
-    /// outside comes too late for mappings that live shortly, so that more than the `predicted`
-    /// pages are read.
+    /// outside comes too late for short-lived mappings, so that more than the `predicted` pages are
+    /// read.
     fn late_reason(&self, predicted: u64) -> Option<String> {
         let late = self.enforcements.iter().map(|report| report.late_mappings).max()?;
         let all = self.enforcements.iter().map(|report| report.mappings).max()?;
         let read = spread(&self.runs, PAGES_READ).median;
         (late > 0 && exceeds(read, predicted)).then(|| {
             format!(
-                "from outside it comes too late: {} of {} mappings may have been touched before \
-                 they were advised, and {} pages were read, where the model has {} if the program \
-                 advises them itself",
+                "filemap advised {} of {} mappings only after the program may have touched them, \
+                 so that {} pages were read, and not the {} that the program's own madvise would \
+                 read",
                 number(late as f64),
                 number(all as f64),
                 number(read),
@@ -167,13 +170,12 @@ impl MeasuredVariant {
     }
 
     /// A sentence if the governor reads more than the model has, which acts at once.
-    fn governor_note(&self, trial: &AdviceTrial) -> Option<String> {
-        let (read, predicted) =
-            (spread(&self.runs, PAGES_READ).median, trial.outcome.data_pages_read);
+    fn governor_note(&self, trial: &AdviceTrial, predicted: u64) -> Option<String> {
+        let read = spread(&self.runs, PAGES_READ).median;
         exceeds(read, predicted).then(|| {
             format!(
-                "{} reads {} pages, where the model has {}: there it acts at once, and here some \
-                 milliseconds after a mapping is made.",
+                "{} reads {} pages, where the model has {}: the model's governor acts at once, the \
+                 real one some milliseconds after a mapping is made.",
                 trial.label(),
                 number(read),
                 number(predicted as f64)

@@ -84,7 +84,9 @@ impl Selection {
                 selected.push((at, treatment.clone()));
             }
         }
-        Selection { answer: answer.best, trials: selected, left_out: left_out.collect() }
+        let is_withdrawn = advice.unseen.as_ref().is_some_and(|unseen| unseen.is_decisive);
+        let answer = answer.best.filter(|_| !is_withdrawn);
+        Selection { answer, trials: selected, left_out: left_out.collect() }
     }
 }
 

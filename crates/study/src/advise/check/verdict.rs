@@ -99,6 +99,10 @@ pub(super) fn judge(advice: &AdviseRecord, check: &Check) -> (CheckVerdict, Stri
         let text = format!("{text} {}", fastest_measured(plain, check));
         return (CheckVerdict::Mispredicted, text);
     }
+    if advice.unseen.as_ref().is_some_and(|unseen| unseen.is_decisive) {
+        let text = "Not tested: there is no answer, as it depends on touches that may be missing.";
+        return (CheckVerdict::NotTested, text.to_string());
+    }
     let Some(own) = check.variants.iter().find(|variant| variant.tried == check.answer) else {
         let left_out = check.left_out.iter().find(|skipped| Some(skipped.tried) == check.answer);
         let text = match left_out {
@@ -122,7 +126,8 @@ fn misprediction(advice: &AdviseRecord, plain: &CheckVariant) -> Option<String> 
     let (least, most) = (plain.pages_read.min as f64, plain.pages_read.max as f64);
     let tolerance = (most - least).max(MIN_PAGES).max(predicted * MAX_PREDICTION_ERROR);
     // With touches that may be missing, the prediction is an interval.
-    let unseen = advice.unseen.as_ref().map_or(predicted, |own| own.now.data_pages_read as f64);
+    let touched = advice.unseen.as_ref().and_then(|unseen| unseen.most.as_ref());
+    let unseen = touched.map_or(predicted, |most| most.now.data_pages_read as f64);
     let (fewest, farthest) = (predicted.min(unseen), predicted.max(unseen));
     if least - tolerance <= farthest && fewest <= most + tolerance {
         return None;
