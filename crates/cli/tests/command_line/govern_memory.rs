@@ -51,7 +51,9 @@ impl Remembered {
 
     fn memories(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.memory).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().path()).collect()
+        let paths = entries.map(|entry| entry.unwrap().path());
+        // What a device costs is kept beside what was touched.
+        paths.filter(|path| path.extension().is_some_and(|own| own == "touches")).collect()
     }
 }
 
