@@ -132,8 +132,8 @@ impl Device {
         }
     }
 
-    /// Adds a request for a single folio, of which `hole_pages` lie in holes: it arrives as a whole,
-    /// and only the others are transferred.
+    /// Adds a request for a single folio, of which `hole_pages` lie in holes: it arrives as a
+    /// whole, and only the others are transferred.
     pub fn add_pending_partly(&mut self, folio: FolioRun, hole_pages: PageCount) {
         self.pending.push(PendingRun { room: 0, hole_pages, ..PendingRun::new(folio) });
     }

@@ -285,7 +285,7 @@ fn refuses_unexplainable_jobs() {
         ("explain /no/such/job.toml", 2, &["/no/such/job.toml"]),
         (&format!("{job} --on kernel --with mmap-miss"), 4, &["--on model"]),
         (&format!("{job} --on kernel --memory-max 512k"), 4, &["no memory limit"]),
-        (&format!("{job} --on kernel --image /no/kernel"), 4, &["--image"]),
+        (&format!("{job} --on kernel --image /no/kernel"), 2, &["--image"]),
     ] {
         let output = Running::start(&mut filemap(args)).output();
         let message = stderr(&output);

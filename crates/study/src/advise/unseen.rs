@@ -1,5 +1,5 @@
-//! Touches that the recorder may have missed: figures are given without and with them, and an answer
-//! that depends on them is withdrawn.
+//! Touches that the recorder may have missed: figures are given without and with them, and an
+//! answer that depends on them is withdrawn.
 
 use filemap_report::units::{number, time};
 

@@ -91,8 +91,8 @@ pub struct UnfaultedPages {
 }
 
 impl UnfaultedPages {
-    /// The pages that faults on the `faulted` ones can have mapped around them, where the page table
-    /// of the mapping `range`, made at `mapped_ns`, could not be read.
+    /// The pages that faults on the `faulted` ones can have mapped around them, where the page
+    /// table of the mapping `range`, made at `mapped_ns`, could not be read.
     pub fn around(faulted: &HashSet<u64>, range: &MappedRange, mapped_ns: u64) -> UnfaultedPages {
         let page_bytes = page_size();
         let first = |page: &u64| page - page % FAULT_AROUND_PAGES;
