@@ -62,12 +62,12 @@ pub fn keep_measured(spec: &JobSpec, engines: &impl Engines) {
 }
 
 /// The kept profile of the device of the largest existing file of `spec`.
-pub fn kept(spec: &JobSpec) -> Option<String> {
-    kept_of(&largest_file(spec, Metadata::is_file)?)
+pub fn find_for_job(spec: &JobSpec) -> Option<String> {
+    find_for_file(&largest_file(spec, Metadata::is_file)?)
 }
 
 /// The kept profile of the device of `file`.
-pub fn kept_of(file: &Path) -> Option<String> {
+pub fn find_for_file(file: &Path) -> Option<String> {
     let path = kept_path(file).filter(|path| path.is_file())?;
     path.into_os_string().into_string().ok()
 }

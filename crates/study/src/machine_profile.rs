@@ -51,7 +51,7 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Profile, Error> {
     let is_named = spec.machine.is_some();
     let profile = resolve_name(&mut spec.machine, spec.on.as_deref())?;
     let is_default = spec.machine.as_deref() == Some(DEFAULT) && !is_named;
-    match device_profile::kept(spec).filter(|_| is_default) {
+    match device_profile::find_for_job(spec).filter(|_| is_default) {
         Some(kept) => {
             let profile = load_profile(Some(&kept))?;
             spec.machine = Some(kept);

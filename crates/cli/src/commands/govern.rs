@@ -203,7 +203,7 @@ fn costs() -> Option<Costs> {
     let (name, profile) = machine_profile::user_profile().ok()?;
     let profile = match name.as_str() {
         machine_profile::DEFAULT => {
-            let kept = device_profile::kept_of(Path::new("."))?;
+            let kept = device_profile::find_for_file(Path::new("."))?;
             machine_profile::load_profile(Some(&kept)).ok()?
         }
         _ => profile,
