@@ -13,7 +13,7 @@ use filemap_kernel::storage::Storage;
 use serde_json::Value;
 
 use crate::running::Running;
-use crate::{Scratch, filemap, has_disk, json, stderr};
+use crate::{Scratch, filemap, has_disk, json, stderr, stdout};
 
 /// Number of random configurations.
 const DRAWN: usize = 12;
@@ -227,6 +227,9 @@ fn holes_are_not_read() {
         assert_eq!(some["job"]["file"][0]["sparse"], Value::Null);
         assert_eq!(some["runs"][0]["counters"]["bytes_read"], bytes_read, "{job}");
     }
+    let text = stdout(&format!("explain --workload sequential --accesses 1024 --file {path}"));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("64 KiB of them were read; the others lie in holes"), "{text}");
     let output = filemap(&format!("{job} --sparse")).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -81,9 +81,15 @@ impl ExplainRecord {
                 let sum = bytes(self.bytes_read as f64);
                 format!(" They add up to the {sum} that the {engine} counts.")
             }
-            (Some(_), Some(counted)) if is_model && counted == self.pages_read => {
+            (Some(read), Some(counted)) if is_model && counted == self.pages_read => {
                 let sum = number(counted as f64);
-                format!(" They add up to the {sum} pages that the {engine} counts.")
+                let holes = if read < self.bytes_read {
+                    let read = bytes(read as f64);
+                    format!(" {read} of them were read; the others lie in holes of the file.")
+                } else {
+                    String::new()
+                };
+                format!(" They add up to the {sum} pages that the {engine} counts.{holes}")
             }
             (Some(counted), _) => format!(
                 " They add up to {} bytes; the {engine} counts {} that were read.",
