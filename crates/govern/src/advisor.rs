@@ -423,7 +423,7 @@ impl AdvisorThread {
     }
 }
 
-/// Whether all VMAs of a mapping, of which there is one, are advised MADV_RANDOM.
+/// Whether a mapping has VMAs, all of them advised MADV_RANDOM.
 fn is_random(kept: &[VmaAdvice]) -> bool {
     !kept.is_empty() && kept.iter().all(|kept| kept.readahead == ReadaheadMode::Random)
 }

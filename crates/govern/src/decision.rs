@@ -68,7 +68,7 @@ impl FileDecision {
 
     /// Decides from `histories`, of which there is at least one, for a file of `file_pages` pages
     /// around whose misses the kernel reads `window_pages`. `measured` are the costs of its device,
-    /// `expected` those of a usual one.
+    /// `expected` the defaults.
     pub fn from_histories(
         histories: &[TouchHistory],
         (measured, expected): (Option<Costs>, Costs),

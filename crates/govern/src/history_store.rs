@@ -127,8 +127,8 @@ impl HistoryStore {
         }
     }
 
-    /// Adds what a program has touched of the file `identity` at `path`. What was cached when it
-    /// was touched is kept only as long as nothing better is known.
+    /// Adds a program's touches of the file `identity` at `path`. A history of cached pages is kept
+    /// only until there is one of a cold run.
     ///
     /// # Errors
     /// The memory cannot be written: one line.

@@ -13,7 +13,7 @@ pub enum HolePart {
     Data,
     /// All pages lie in holes.
     Hole,
-    /// A single folio, of which this number of pages lie in holes. It is read as a whole.
+    /// A single folio with this number of pages in holes. It is read as a whole.
     Mixed(PageCount),
 }
 

@@ -38,8 +38,8 @@ pub struct RecordedJob {
     pub approximations: Vec<String>,
     /// The job with the touches that may have been missed, where they can change an answer.
     pub unseen: Option<UnseenTouches>,
-    /// The number of pages that may have been touched besides, of which nothing else is known; 0 if
-    /// that cannot change an answer.
+    /// The number of further pages that may have been touched and cannot be named; 0 if that cannot
+    /// change an answer.
     pub unknown_pages: u64,
 }
 
@@ -152,7 +152,7 @@ impl JobInput {
         Ok(Some((most, pages)))
     }
 
-    /// The number of pages that may have been touched unseen, and of which nothing else is known.
+    /// The number of pages that may have been touched unseen and cannot be named.
     pub fn unknown_pages(&self) -> u64 {
         match &self.source {
             JobSource::Recording(job) => job.unknown_pages,

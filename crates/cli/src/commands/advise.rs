@@ -72,8 +72,9 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
         AdviseBench { program: &program, profile, files: &files, recorded, engines: &RealEngines };
     let (mut advice, run) = bench.advice(path, shown.as_deref())?;
     let unknown_pages = input.unknown_pages();
-    let unseen = input.with_unseen_touches()?;
-    if let Some((most, pages)) = unseen.filter(|_| unknown_pages == 0) {
+    if unknown_pages > 0 {
+        advice = advice.with_unknown(unknown_pages);
+    } else if let Some((most, pages)) = input.with_unseen_touches()? {
         let mut program = most.plan()?.job;
         if args.check {
             keep_retained_pages(&mut program)?;
@@ -83,8 +84,6 @@ fn advised(input: &mut JobInput, mut inputs: Inputs, args: AdviseArgs) -> Result
         let bench = AdviseBench { program: &program, files: &files, recorded, ..bench };
         let (most, _) = bench.advice(path, shown.as_deref())?;
         advice = advice.with_unseen(&most, pages);
-    } else if unknown_pages > 0 {
-        advice = advice.with_unknown(unknown_pages);
     }
     (advice.warnings, advice.start) = (warnings, start);
     let kernel = input.spec.kernel.clone();

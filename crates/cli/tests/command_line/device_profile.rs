@@ -15,7 +15,7 @@ const MEASURING: &str = "measuring the device of";
 
 /// A file that a device can be measured by.
 fn data(scratch: &Scratch) -> String {
-    // Not zeros, of which some filesystems make holes.
+    // Some filesystems turn zeros into holes.
     scratch.file("data", vec![7u8; 64 << 20])
 }
 

@@ -8,6 +8,18 @@ use serde_json::Value;
 use crate::schema::check;
 use crate::{Scratch, filemap, json, skip, stderr, stdout};
 
+/// The mapping of a whole file of 64 MiB.
+fn whole_mapping() -> EventKind {
+    EventKind::Map {
+        open: 0,
+        address: 1 << 40,
+        length_bytes: 64 << 20,
+        offset_bytes: 0,
+        protection: 1,
+        flags: 1,
+    }
+}
+
 /// Two threads on a file of 64 MiB: one touches pages and the other reads.
 pub(crate) fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "r", &Header::new(mode)).unwrap();
@@ -20,18 +32,7 @@ pub(crate) fn recording(mode: RecordingMode, path: &str, end: bool) -> Vec<u8> {
     write(0, 0, EventKind::File { path: path.into(), size_bytes: 64 << 20, device: 1, inode: 1 });
     write(0, 0, EventKind::Open { file: 0 });
     write(0, 0, EventKind::Open { file: 0 });
-    write(
-        0,
-        0,
-        EventKind::Map {
-            open: 0,
-            address: 1 << 40,
-            length_bytes: 64 << 20,
-            offset_bytes: 0,
-            protection: 1,
-            flags: 1,
-        },
-    );
+    write(0, 0, whole_mapping());
     for number in 0..500u64 {
         let page = number * 7919 % 16384;
         write(0, 900, EventKind::Touch { mapping: 0, page, is_write: false });
@@ -57,14 +58,6 @@ fn recording_with_unseen_pages() -> Vec<u8> {
     let header = Header::new(RecordingMode::FirstTouches);
     let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
     let path = "/nowhere/data.bin".into();
-    let map = EventKind::Map {
-        open: 0,
-        address: 1 << 40,
-        length_bytes: 64 << 20,
-        offset_bytes: 0,
-        protection: 1,
-        flags: 1,
-    };
     let pages = filemap_recording::MappingPages { first: 5000, pages: 100 };
     let touch =
         |number: u64| EventKind::Touch { mapping: 0, page: number * 7919 % 4096, is_write: false };
@@ -73,7 +66,7 @@ fn recording_with_unseen_pages() -> Vec<u8> {
         EventKind::Thread { process: 0, tid: 7 },
         EventKind::File { path, size_bytes: 64 << 20, device: 1, inode: 1 },
         EventKind::Open { file: 0 },
-        map,
+        whole_mapping(),
         EventKind::Unseen { mapping: 0, pages },
     ];
     for kind in kinds.into_iter().chain((0..200).map(touch)) {

@@ -33,8 +33,8 @@ pub struct Conversion {
     /// The number of pages that may have been touched unseen, if that can change an answer; 0
     /// otherwise.
     pub unseen_pages: u64,
-    /// The number of pages that may have been touched besides, of which nothing else is known, or
-    /// which are too many for a job; 0 if that cannot change an answer.
+    /// The number of further pages that may have been touched and cannot be named, or are too many
+    /// for a job; 0 if that cannot change an answer.
     pub unknown_pages: u64,
 }
 

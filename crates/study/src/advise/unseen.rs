@@ -129,8 +129,7 @@ impl AdviseRecord {
         text + " The figures below are those without these touches."
     }
 
-    /// Removes what is recommended for every program on the machine; `own` is the answer of the
-    /// program.
+    /// Withdraws machine-wide settings. The answer becomes `own`, the program's, if it has one.
     fn withdraw_settings(&mut self, own: Answer) {
         let lines = for_all::lines(self);
         let settings: Vec<String> =

@@ -51,7 +51,7 @@ impl MachineBench {
         Ok(MachineBench { kernel, file, other: None, calls, reclaim, wakes, samples })
     }
 
-    /// Measures the device of the existing file at `path` instead of that of the new one.
+    /// Measures the device that holds the existing file at `path`, not the new file's.
     ///
     /// # Errors
     /// If it cannot be measured by that file.

@@ -92,7 +92,7 @@ impl Samples {
             wake_ns: 0,
             switch_ns: rounded(&self.wakes, |s| s.on_one),
             wake_latency_ns: rounded(&self.wakes, |s| s.on_all),
-            // The device's latency is that of a sleeping thread.
+            // The device's latency was measured with a sleeping thread, so it includes the wake-up.
             page_wake_latency_ns: Some(0),
             ..cost
         };

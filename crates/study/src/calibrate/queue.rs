@@ -12,8 +12,8 @@ const STEPS: u64 = 24;
 const AS_GOOD: f64 = 0.01;
 
 /// `device` with the `request_ns` and `queue_depth` for which the model's device is nearest to
-/// `in_flight_ns`: the time per read of a page for each of [`IN_FLIGHT`]. Its latency is what is
-/// left of a single read.
+/// `in_flight_ns`: the time per read of a page for each of [`IN_FLIGHT`]. The latency is the
+/// rest of a single read.
 ///
 /// All points count alike, as ratios. A short queue and a long time per request can be the same for
 /// reads of one size; then the longer queue is taken. A device that reports completions in batches

@@ -39,7 +39,7 @@ impl LateMappings {
         }
     }
 
-    /// Adds a mapping of which any page may have been touched.
+    /// Adds a mapping whose every page may have been touched.
     pub fn add_all(&mut self, range: &MappedRange) {
         self.add(range, range.length_bytes.div_ceil(page_size()));
     }

@@ -85,14 +85,14 @@ pub struct SinglePages {
     /// Mappings that were touched before they were advised.
     late: LateMappings,
     /// The pages of such mappings that may have been touched, as far as they are known.
-    unseen: Vec<UnseenTouches>,
+    unseen: Vec<MissedTouches>,
     /// The last forks: a mapping that the parent made before is in the child too, also if its event
     /// is read later.
     forks: VecDeque<ForkedProcess>,
 }
 
 /// Pages that a thread may have touched without a fault of their own.
-pub struct UnseenTouches {
+pub struct MissedTouches {
     pub pid: u32,
     pub tid: u32,
     pub pages: UnfaultedPages,
@@ -370,7 +370,7 @@ impl SinglePages {
             return;
         }
         self.late.add(range, pages.count());
-        self.unseen.push(UnseenTouches { pid: event.pid, tid: event.tid, pages });
+        self.unseen.push(MissedTouches { pid: event.pid, tid: event.tid, pages });
     }
 
     /// Any page of a mapping may have been touched unseen.
@@ -470,7 +470,7 @@ impl SinglePages {
             if late_pages > 0 || more_arrive || was_missed {
                 self.late.add(range, late_pages.max(1));
             }
-            let touches = |pages| UnseenTouches { pid: event.pid, tid: event.tid, pages };
+            let touches = |pages| MissedTouches { pid: event.pid, tid: event.tid, pages };
             self.unseen.extend(unseen.into_iter().map(touches));
         }
     }
@@ -489,10 +489,10 @@ impl SinglePages {
     }
 
     /// Takes the pages that threads may have touched unseen until `at_ns`.
-    pub fn take_unseen(&mut self, at_ns: u64) -> Vec<UnseenTouches> {
-        let is_over = |touches: &UnseenTouches| touches.pages.at_ns <= at_ns;
+    pub fn take_unseen(&mut self, at_ns: u64) -> Vec<MissedTouches> {
+        let is_over = |touches: &MissedTouches| touches.pages.at_ns <= at_ns;
         if at_ns == u64::MAX {
-            let never_advised = self.pending.iter().map(|mapping| UnseenTouches {
+            let never_advised = self.pending.iter().map(|mapping| MissedTouches {
                 pid: mapping.event.pid,
                 tid: mapping.event.tid,
                 pages: UnfaultedPages::all(&mapping.range, mapping.event.at_ns),

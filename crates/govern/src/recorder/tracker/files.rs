@@ -61,7 +61,7 @@ impl ProcessTracker {
         }
     }
 
-    /// The first page of a read, of which `first` is the first that was reported.
+    /// The first page of a read whose first reported page is `first`.
     ///
     /// The kernel does not report the step of a read that ends at a page which is still being read,
     /// as the pages of a window that was read ahead are. What the system call asks for does not

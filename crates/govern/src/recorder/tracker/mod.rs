@@ -14,7 +14,7 @@ use filemap_recording::GapKind;
 use filemap_recording::assembly::{Action, Observation, ObservedFile, ProcessImage};
 
 use super::file_filter::{Exclusion, FileFilter, ProcessFile};
-use super::single_pages::{LateMappings, SinglePages, UnseenTouches, is_of_system};
+use super::single_pages::{LateMappings, MissedTouches, SinglePages, is_of_system};
 use files::ReadCall;
 use process::TrackedProcess;
 
@@ -369,7 +369,7 @@ impl ProcessTracker {
 
     /// Adds the pages that may have been touched unseen until `at_ns`.
     fn add_unseen(&mut self, at_ns: u64) {
-        for UnseenTouches { pid, tid, pages } in self.single.take_unseen(at_ns) {
+        for MissedTouches { pid, tid, pages } in self.single.take_unseen(at_ns) {
             let Some(process) = self.processes.get(&pid).filter(|known| known.is_recorded) else {
                 continue;
             };
