@@ -20,7 +20,7 @@ pub struct Tally {
     pub pages_read: u64,
     /// Those among them in holes.
     pub hole_pages: u64,
-    /// Bytes read with O_DIRECT.
+    /// Bytes read from the device with O_DIRECT.
     pub direct_bytes: u64,
     /// PGMAJFAULT events.
     pub major_faults: u64,

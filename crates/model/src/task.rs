@@ -129,9 +129,11 @@ impl<C: PageCache> Task<'_, '_, C> {
         world.process_completions();
         // The last block of a file is read in full.
         let bytes = bytes.next_multiple_of(DIRECT_BLOCK_BYTES);
-        world.tally.direct_bytes += bytes;
-        let now_ns = world.now_ns();
         let device = if open.is_hole() { HOLES } else { DISK };
+        if device == DISK {
+            world.tally.direct_bytes += bytes;
+        }
+        let now_ns = world.now_ns();
         world.devices[device].read_direct(bytes, now_ns)
     }
 

@@ -137,11 +137,8 @@ struct CounterSum {
 impl CounterSum {
     fn from_step(job: &Job, step: &ProgramStep, done: &StepStats) -> CounterSum {
         // Holes are zero-filled without the device.
-        let file = job.step_file(step).map(|file| &job.files[file].file);
-        let direct_bytes =
-            if file.is_some_and(|file| file.sparse) { 0 } else { done.tally.direct_bytes };
         let pages_read = done.tally.pages_read - done.tally.hole_pages;
-        let bytes_read = pages_read * job.page_size() + direct_bytes;
+        let bytes_read = pages_read * job.page_size() + done.tally.direct_bytes;
         let has_others = job.threads.len() > 1;
         let calls = step.calls();
         let tally = done.tally;
